@@ -43,7 +43,7 @@ def predict_area(machine: str | Machine | Config) -> "Area":
     For example, ``accel.predict_area("ecp5").block_ram`` is 60.
 
     Args:
-        machine: its name or file, or the machine.
+        machine: the machine, its name or file.
 
     Raises:
         ConfigError: there is no such machine.
@@ -76,14 +76,13 @@ def lockstep(
 ) -> "Lockstep":
     """Run a program on the simulator and on the hardware, and compare all cycles, events and memories.
 
-    For example, ``accel.lockstep(program).equal`` is True. The hardware model is built first if it is not
-    kept from an earlier call; that takes about 40 s.
+    For example, ``accel.lockstep(program).equal`` is True. The first call for a machine builds the hardware
+    model, which takes about 40 s.
 
     Args:
-        program: the program.
         inputs: arrays by name. Missing ones are random.
         seed: of random inputs, scratchpad contents and hostile memory.
-        engine: that simulates the hardware. The default is the fastest one for the platform.
+        engine: simulates the hardware. The default is the fastest one for the platform.
         hostile: let the hardware's memory answer late and refuse at random, and compare memory alone.
 
     Raises:
@@ -106,8 +105,8 @@ def diff(a: Result | NetworkResult | FilePath, b: Result | NetworkResult | FileP
     For example, ``accel.diff(program.run(), program.run(read_latency=200)).save("diff.html")`` writes a page.
 
     Args:
-        a, b: results of runs in which time was simulated, or files that ``accel run --save`` has written.
-            Networks need ``run(record=True)``.
+        a, b: results of runs with simulated time, or files of ``accel run --save``. Networks need
+            ``run(record=True)``.
 
     Raises:
         AccelError: a run has no cycles or events.
@@ -175,7 +174,7 @@ def package(
     """Write a network or a program as files for firmware: binary files, a manifest, and C99 sources.
 
     Args:
-        program: the compiled network or program.
+        program: compiled.
         folder: is created.
         name: prefix of the C symbols. The default is the folder's name.
         embed: also write the binary files as C arrays.

@@ -21,7 +21,7 @@ from accel.hw.units.token_counters import TokenCounters
 
 @dataclass(frozen=True)
 class Parts:
-    """The submodules of a core. Conditions of units have one bit per unit."""
+    """The submodules of a core. Unit conditions have one bit per unit."""
 
     control: Control
     fetch: Fetch

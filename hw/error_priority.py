@@ -1,6 +1,6 @@
 """The errors of a cycle by priority: by unit, then by age, and deadlock last.
 
-Errors count only while ``RunControl.going`` is set. The conditions here omit it, since it would close a
+Errors count only while ``RunControl.going`` is set. Conditions here omit it, since it would close a
 combinational loop through all units.
 """
 
@@ -13,13 +13,13 @@ from accel.hw.core_parts import Parts
 from accel.hw.units.token_counters import token_counters
 
 Error = tuple[Value, Value | Cause, Value]
-"""Whether the error has occurred, its cause, and its instruction."""
+"""Condition, cause, and index of the instruction."""
 Event = tuple[Value, Cause]
-"""Whether the event has occurred, and its cause."""
+"""Condition and cause."""
 
 
 def events_of(parts: Parts) -> list[Event]:
-    """Return the events that end a whole run, except for the cycle limit, by priority."""
+    """Return the events that end a whole run, by priority, without the cycle limit."""
     return [
         (parts.control.stop, Cause.STOPPED),
         (parts.watch.late, Cause.TIMEOUT),
@@ -41,7 +41,7 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
         errors.append((overflow, Cause.TOKEN_OVERFLOW, part.retirement.retired.index))
         read = bad_read & (port.burst.unit == unit)
         if unit is Unit.STORE:
-            if config.post:  # the error of the earlier instruction counts
+            if config.post:  # the earlier instruction's error counts
                 first = ~bad_write | (port.burst.index < part.response)
                 errors.append((read & first, Cause.BUS, port.burst.index))
             errors.append((bad_write, Cause.BUS, part.response))
@@ -59,8 +59,7 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
 
 
 def _deadlock(parts: Parts) -> Value:
-    """Return whether all remaining instructions lack tokens: fetch and bus are idle, nothing is in flight,
-    and the next instruction of each unit lacks one."""
+    """Nothing is in flight, fetch and bus are idle, and each unit's next instruction lacks a token."""
     fetch, port = parts.fetch, parts.port
     at_work = (
         parts.occupied.any()
@@ -72,8 +71,7 @@ def _deadlock(parts: Parts) -> Value:
 
 
 def places_of(parts: Parts) -> list[tuple[Value, Value]]:
-    """Return the places that may hold the oldest instruction in progress: whether one has an instruction, and
-    its index."""
+    """Return where the oldest instruction in progress may be: whether each place has one, and its index."""
     fetch, dispatch = parts.fetch, parts.dispatch
     places: list[tuple[Value, Value]] = [
         (fetch.more | dispatch.busy, Mux(dispatch.busy, dispatch.oldest, fetch.next))

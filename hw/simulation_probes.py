@@ -1,4 +1,4 @@
-"""Ports for simulation: events, token counters, scratchpads and counts of accesses."""
+"""Simulation ports: events, token counters, scratchpads and access counts."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ from accel.hw.units.run_control import MAX_CYCLES_BITS, RunControl
 
 
 def observation_ports(config: Config) -> dict[str, Any]:
-    """Return the ports for events, token counters, scratchpads and counts of accesses.
+    """Return the simulation ports.
 
     ``pre_*`` writes an element. ``peek_*`` requests one between runs. ``peek_*_data`` shows it one cycle
-    later, in software's layout. ``access_count`` is the count with the number ``access_select`` in
-    :func:`~accel.core.access_names.access_names`, since the start of the run.
+    later, in software's layout. ``access_count`` is number ``access_select`` of ``access_names``, since the
+    start of the run.
     """
     ports: dict[str, Any] = {
         "running": Out(1),

@@ -26,7 +26,7 @@ from accel.sim.timing.timing_run import TimingRun
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """The result of a simulated run. ``timing`` is None for functional execution."""
+    """The result of a run. ``timing`` is None for functional execution."""
 
     functional: FunctionalRun
     timing: TimingRun | None
@@ -58,7 +58,7 @@ def simulate(
     """Run a program.
 
     Args:
-        dram, pads: memory and scratchpads, which are changed.
+        dram, pads: changed in place.
         timed: simulate cycles. Otherwise execute only, in ``order``.
     """
     before = (dram.copy(), pads.copy()) if timed else None
@@ -96,8 +96,7 @@ def simulate(
 
 
 def _run_until(timing: TimingRun, instructions: Sequence[Instruction], executor: Executor) -> None:
-    """Execute the instructions that had started when the run ended; STOREs as far as their bursts were
-    granted."""
+    """Execute the instructions started before the end, STOREs as far as their bursts were granted."""
     assert timing.stop is not None
     granted: Counter[int] = Counter()
     for log in timing.logs:

@@ -13,7 +13,6 @@ from accel.core.pipeline_stages import spread
 from accel.core.scratchpad_specs import ACC, INP, WGT
 
 _PRODUCT_BITS = 16
-"""Bits of a product of two bytes."""
 _READ, _PRODUCT, _SUM = 2, 2, 1
 """Relative delays in the GEMM core, which determine where its pipeline registers lie."""
 _ALU_REGISTER_BITS = {1: 0, 2: 96, 3: 80, 4: 48, 5: 80}
@@ -65,20 +64,17 @@ def features(config: Config) -> dict[str, float]:
 
 
 def _queue_blocks(config: Config) -> int:
-    """Return the blocks of 16 entries of the queues of load, compute and store unit. One entry is in
-    registers."""
+    """Count blocks of 16 entries. One entry of each queue is in registers."""
     depths = (config.load_queue, config.compute_queue, config.store_queue)
     return sum(-(-max(1, depth - 1) // _ADDRESS_WORDS) for depth in depths)
 
 
 def _fetch_blocks(config: Config) -> int:
-    """Return the blocks of 16 instructions of the fetch buffer."""
     banks = max(1, config.bus_bits // 128)
     return banks * -(-max(1, config.fetch_buffer // banks) // _ADDRESS_WORDS)
 
 
 def _address_bits(config: Config) -> int:
-    """Return the address bits of all banks."""
     return sum((one.bank_depth - 1).bit_length() * one.banks for one in memory_banks(config).values())
 
 
@@ -87,7 +83,7 @@ def _levels(config: Config) -> int:
 
 
 def _adder_bits(config: Config) -> int:
-    """Return the bits of all adders in the trees of the GEMM core."""
+    """Return the bits of the adders in the GEMM core's trees."""
     each = sum(
         (config.block_in >> level) * (_PRODUCT_BITS + 2 * bool(config.post) + level)
         for level in range(1, _levels(config) + 1)
@@ -101,7 +97,7 @@ def _operand_bits(config: Config) -> int:
 
 
 def _tree_bits(config: Config) -> int:
-    """Return the bits of the GEMM core's registers after products and sums."""
+    """Return the bits of registers after products and sums."""
     width = _PRODUCT_BITS + 2 * bool(config.post)
     _, product, *sums = spread(config.tree_stages, [_READ, _PRODUCT, *[_SUM] * _levels(config)])
     per_sum = product * config.block_in * width
@@ -111,13 +107,13 @@ def _tree_bits(config: Config) -> int:
 
 
 def _write_bits(config: Config) -> int:
-    """Return the bits of the registers in front of the write ports of inp, wgt and acc."""
+    """Return the bits of registers in front of the write ports of inp, wgt and acc."""
     found = (memory_banks(config)[pad.name] for pad in (INP, WGT, ACC))
     return sum(memory.banks * memory.word_bits for memory in found)
 
 
 def _read_bits(config: Config) -> int:
-    """Return the bits of the registers after the reads of scratchpads in distributed RAM."""
+    """Return the bits of registers after reads from distributed RAM."""
     total = 0
     for memory in memory_banks(config).values():
         if mapped(memory.word_bits, memory.bank_depth, memory.lane_bits).distributed:
@@ -126,12 +122,11 @@ def _read_bits(config: Config) -> int:
 
 
 def _alu_bits(config: Config) -> int:
-    """Return the bits of the registers of MUL in parts."""
     return config.batch * config.block_out * _ALU_REGISTER_BITS[config.mul_slots]
 
 
 def _write_selection(config: Config) -> int:
-    """Return the bits of a beat's elements times the banks that select one of them."""
+    """Return a beat's bits times the banks that select from them."""
     total = 0
     for name, memory in memory_banks(config).items():
         if name != MIRROR and memory.banks > 1:
@@ -140,7 +135,6 @@ def _write_selection(config: Config) -> int:
 
 
 def _read_selection(config: Config) -> int:
-    """Return the bits that select the bank after a read."""
     ports = {INP.name: min(config.tap_banks, config.block_in) if config.depthwise else 1, ACC.name: 2}
     return sum(
         ports.get(name, 1) * memory.word_bits * (memory.banks - 1)
@@ -150,14 +144,13 @@ def _read_selection(config: Config) -> int:
 
 
 def _store_selection(config: Config) -> int:
-    """Return the bits from which a beat of a STORE is selected."""
     mirror = memory_banks(config)[MIRROR]
     beat_lanes = max(1, config.bus_bytes // config.out_element_bytes)
     return mirror.word_bits * mirror.banks * beat_lanes
 
 
 def _tap_bits(config: Config) -> int:
-    """Return the bits that depthwise MACs select for each column with a tap."""
+    """Return the bits from which depthwise MACs select, for each column with a tap."""
     if not config.depthwise:
         return 0
     taps = min(config.tap_banks, config.block_in)

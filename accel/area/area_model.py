@@ -16,20 +16,20 @@ from accel.area.memory_primitives import scratchpad_primitives
 from accel.core.config import Config, from_dict
 
 DATA = "synthesized_machines.jsonl"
-"""File of the synthesized machines, one JSON object in each line: fields and cells."""
+"""Synthesized machines, one JSON object in each line: fields and cells."""
 FOLDS = 5
-"""Every fifth machine is held out, in five fits, so that each machine is held out once."""
+"""Number of fits. Each holds out every fifth machine, so that each machine is held out once."""
 _RIDGE = 1e-4
-"""Weight of small coefficients, so that features that the machines do not tell apart share their effect."""
+"""Weight of small coefficients. Features that always occur together share their effect."""
 _ALU_MULTIPLIERS = {1: 3, 2: 3, 3: 2, 4: 1, 5: 1}
-"""Multipliers of an ALU lane by ``mul_slots``: of the products of 16-bit halves that a product needs."""
+"""Multipliers of an ALU lane by ``mul_slots``, for the needed products of 16-bit halves."""
 _LANE_MULTIPLIERS = 8
-"""Multipliers of a requantization lane: four of the halves of the scale, and two of each of the two factors
-of an addition."""
+"""Multipliers of a requantization lane: four for the halves of the scale, two for each
+factor of an addition."""
 _DISPATCH_MULTIPLIERS = 5
 """Multipliers that compute the extents of transfers."""
 _SLOTS = {"lut4": 1, "carry_pairs": 2, "distributed_ram": 6}
-"""LUT slots of a cell, as placement counts them."""
+"""LUT slots of a cell."""
 
 Row = npt.NDArray[np.float64]
 
@@ -47,14 +47,13 @@ class Area:
     """Predicted resources on an ECP5.
 
     Attributes:
-        lut_slots: LUTs with four inputs, for logic, halves of pairs of carries, and sixths of distributed
-            RAMs.
+        lut_slots: LUTs with four inputs: logic, carries and distributed RAMs.
         block_ram: block RAMs of 18 Kbit, exact.
         multipliers: multipliers of 18x18 bits, exact.
         machines: synthesized machines that the model is fitted to.
         lut_error, flip_flop_error: on machines held out from the fit.
-        outside: features of the machine that are larger than those of all fitted machines. Then the errors
-            do not hold.
+        outside: features of the machine that are larger than on every fitted machine, so that the errors do
+            not hold.
     """
 
     lut_slots: int
@@ -106,7 +105,7 @@ def read_machines(text: str) -> list[Synthesized]:
 
 @lru_cache(maxsize=1)
 def synthesized_machines() -> tuple[Synthesized, ...]:
-    """Return the machines that come with the package."""
+    """Return the machines of the package."""
     return tuple(read_machines(files("accel.area").joinpath(DATA).read_text(encoding="utf-8")))
 
 
@@ -138,7 +137,7 @@ def block_rams(config: Config) -> int:
 
 
 def multipliers(config: Config) -> int:
-    """Return the multipliers of a machine: of the GEMM core, the ALU, requantization and dispatch."""
+    """Return the multipliers of the GEMM core, the ALU, requantization and dispatch."""
     alu = _ALU_MULTIPLIERS[config.mul_slots] if "mul" in config.operation_codes else 0
     lane = _LANE_MULTIPLIERS + config.res_mul if config.post else 0
     return (
@@ -170,7 +169,7 @@ class LinearModel:
 
 @dataclass(frozen=True, kw_only=True)
 class AreaModel:
-    """The fitted models, the number of machines, and the largest value of each feature among them."""
+    """Fitted models, and the largest value of each feature among the fitted machines."""
 
     lut: LinearModel
     flip_flop: LinearModel
@@ -180,12 +179,12 @@ class AreaModel:
 
 @lru_cache(maxsize=1)
 def area_model() -> AreaModel:
-    """Return the models fitted to the machines that come with the package."""
+    """Return the models fitted to the machines of the package."""
     return fit_area(synthesized_machines())
 
 
 def fit_area(machines: Sequence[Synthesized]) -> AreaModel:
-    """Fit models of LUT slots and flip-flops to synthesized machines."""
+    """Fit models of LUT slots and flip-flops."""
     rows = [features(one.config) for one in machines]
     used = [*LUT_FEATURES, *FLIP_FLOP_FEATURES]
     return AreaModel(
@@ -209,7 +208,7 @@ def _model(
 
 
 def held_out_errors(rows: Sequence[Mapping[str, float]], names: Sequence[str], counts: Row) -> list[float]:
-    """Return the relative error of each machine, predicted by a fit to the machines of other folds."""
+    """Return the relative error of each machine's prediction, fitted without its fold."""
     errors = [0.0] * len(rows)
     for fold in range(FOLDS):
         kept = [n for n in range(len(rows)) if n % FOLDS != fold]
@@ -223,7 +222,7 @@ def held_out_errors(rows: Sequence[Mapping[str, float]], names: Sequence[str], c
 def _fit(rows: Sequence[Mapping[str, float]], names: Sequence[str], counts: Row) -> dict[str, float]:
     """Return weights of at least zero that minimize the squares of relative errors.
 
-    Features whose weights would be negative are left out one by one, the most negative first.
+    The feature with the most negative weight is removed until none is negative.
     """
     matrix = np.array([[row[name] for name in names] for row in rows])
     scale = np.maximum(matrix.max(axis=0), 1e-9)

@@ -10,9 +10,9 @@ from accel.core.scratchpad_specs import UOP
 _BLOCK_RAM_WORDS = {1: 16384, 2: 8192, 4: 4096, 9: 2048, 18: 1024, 36: 512}
 """Words of a block RAM of 18 Kbit by their width in bits."""
 _ENABLED_BITS = 9
-"""Bits with a common write enable in a block RAM whose words have 9 bits or more."""
+"""Bits with a common write enable in a block RAM with words of at least 9 bits."""
 _BLOCK_RAM_COST, _DISTRIBUTED_COST = 128, 4
-"""Costs by which Yosys chooses between a block RAM and distributed RAMs of 16x4 bits."""
+"""Yosys's costs to choose between a block RAM and distributed RAMs of 16x4 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,8 @@ def mapped(bits: int, depth: int, lane_bits: int, used_bits: int | None = None) 
         bits: bits of a word.
         depth: words.
         lane_bits: bits of a word with a common write enable.
-        used_bits: the lowest bits, which are read, where words have one write enable. Primitives are chosen
-            for all bits, and those without a used bit are then removed. None: all bits.
+        used_bits: how many of the lowest bits are read, or None for all. Primitives without a used bit are
+            removed after the choice. Such words have one write enable.
 
     For example, 512 words of 64 bits take two block RAMs of 512x36, and 16 words of 32 bits take eight
     distributed RAMs.
@@ -60,13 +60,12 @@ def mapped(bits: int, depth: int, lane_bits: int, used_bits: int | None = None) 
 
 
 def _block_rams(width: int, lane_bits: int, lanes: int) -> int:
-    """Return the block RAMs next to each other for a word of several lanes."""
     unit = min(width, _ENABLED_BITS)
     return -(-lanes * -(-lane_bits // unit) // (width // unit))
 
 
 def scratchpad_primitives(config: Config) -> Primitives:
-    """Return the primitives of all scratchpads of a machine, and of the mirror of the accumulators."""
+    """Return the primitives of all scratchpads and of the mirror of the accumulators."""
     found = Primitives()
     for name, memory in memory_banks(config).items():
         used = None

@@ -29,7 +29,7 @@ _LABEL = re.compile(r"\s*([A-Za-z_]\w*)\s*:(?=\s|$)")
 _PLACE = re.compile(r"(\w+)\[([^\]]*)\]")
 _NAME_AND_OFFSET = re.compile(r"([A-Za-z_][\w.]*)([+-].+)?")
 _LONGEST = 64 << 20
-"""Bytes of text that are read."""
+"""Bytes of text."""
 
 
 def load_assembly(path: str | Path) -> Image:
@@ -74,7 +74,6 @@ class _Block:
     line: int
     memory: str
     base: str
-    """An expression, for names may be defined later."""
     data: bytearray = field(default_factory=bytearray)
     labels: dict[str, int] = field(default_factory=dict)
 
@@ -95,9 +94,9 @@ class _Assembler:
         self._block: _Block | None = None
         self._pending: list[str] = []
         self._places: dict[str, int] = {}
-        """Offsets in DRAM by name."""
+        """Offsets in DRAM."""
         self._indices: dict[str, int] = {}
-        """Instructions by label."""
+        """Instructions of labels."""
         self._start: dict[str, Any] = {}
         self._outcome: tuple[int, Cause, str | None] | None = None
         self._left: Tokens | None = None
@@ -187,7 +186,6 @@ class _Assembler:
         self._pending.append(name)
 
     def _bind(self, table: dict[str, int], value: int) -> None:
-        """Set the labels before this statement."""
         for name in self._pending:
             table[name] = value
         self._pending.clear()
@@ -238,7 +236,6 @@ class _Assembler:
         self._code_offset = parse_integer(text, "the offset of the first instruction")
 
     def _open(self, blocks: list[_Block], memory: str, base: str, rest: str) -> None:
-        """Begin a block. Data may follow on the same line."""
         self._block = _Block(line=self._line, memory=memory, base=base)
         blocks.append(self._block)
         if rest:

@@ -22,7 +22,7 @@ from accel.image.test_scenario import NO_TOKENS, Expected, Start, Tokens
 
 _COMMENT_COLUMN = 88
 _ZEROS = 32
-"""Zero bytes in a row that are worth being written as such."""
+"""Longer runs of zero bytes become a ``.zero``."""
 _PER_LINE = {"uop": 8, "int8": 32, "int16": 16, "int32": 16, "hex": 32}
 _WIDTHS = {"uop": 4, "int8": 1, "int16": 2, "int32": 4, "hex": 1}
 
@@ -73,7 +73,6 @@ def _head(image: Image) -> Iterator[str]:
 
 
 def _config_text(config: Config) -> str:
-    """Return the nearest named configuration, and the differences."""
 
     def changes(base: Config) -> list[str]:
         numbers = [f"{n}={getattr(config, n)}" for n in SPECS if getattr(config, n) != getattr(base, n)]
@@ -105,7 +104,7 @@ def _data(image: Image) -> Iterator[str]:
 
 
 def _uop_spans(image: Image) -> list[tuple[int, int]]:
-    """Return the bytes of micro-ops, in the window, joined where they overlap."""
+    """Return the byte ranges of micro-ops in the window, joined where they overlap."""
     found: list[tuple[int, int]] = []
     spans = set()
     for instruction in image.instructions:
@@ -126,7 +125,7 @@ def _uop_spans(image: Image) -> list[tuple[int, int]]:
 
 
 def _typed(kind: str, content: bytes, config: Config) -> Iterator[str]:
-    """Return data statements, with a form for zeros. Bytes that do not fit the type are hexadecimal."""
+    """Bytes that do not fit the type are hexadecimal."""
     if len(content) % _WIDTHS[kind]:
         kind = "hex"
     step = _PER_LINE[kind] * _WIDTHS[kind]
@@ -182,7 +181,7 @@ def _scenario(start: Start, expected: Expected | None, config: Config) -> Iterat
 
 
 def _kind(scratchpad: str, config: Config) -> str:
-    """Return the data statement for a scratchpad's elements, for example ``int8`` for tables of uint8."""
+    """For example ``int8``, also for tables of uint8."""
     return "uop" if scratchpad == UOP.name else SCRATCHPADS[scratchpad].held_dtype(config).removeprefix("u")
 
 

@@ -1,4 +1,4 @@
-"""Comments of a listing: the action of each instruction."""
+"""Comments of a listing."""
 
 from collections.abc import Iterator
 
@@ -57,7 +57,7 @@ class Annotator:
         self._stored = np.zeros(self._shared.segments, dtype=bool)
 
     def comment(self, index: int, instruction: Instruction) -> str:
-        """Return the action of an instruction with its stage of the schedule, its error, or nothing."""
+        """Return stage and action of an instruction, or its error."""
         fault = self._fault(index, instruction)
         if fault is not None:
             return f"{fault.cause.label}: {fault.message}"
@@ -76,8 +76,7 @@ class Annotator:
         return found or self._faults[index]
 
     def touches(self, index: int, instruction: Instruction) -> tuple[Touch, ...]:
-        """Return accessed scratchpad elements, none if faulty or unknown. Call this instead of
-        :meth:`comment`."""
+        """Return the accessed scratchpad elements as far as known, instead of a comment."""
         if self._fault(index, instruction):
             return ()
         if isinstance(instruction, Transfer):
@@ -111,7 +110,7 @@ class Annotator:
             yield f"... {instruction.uop_count - most:,} more"
 
     def _follow(self, index: int, instruction: Transfer) -> None:
-        """Track the micro-op memory, and micro-ops in DRAM that STOREs may have changed."""
+        """Track the micro-op memory, and its sources in DRAM that STOREs may have changed."""
         segments = self._shared.elements(index)
         if segments is not None and isinstance(instruction, Store):
             self._stored[segments] = True

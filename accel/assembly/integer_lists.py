@@ -13,12 +13,11 @@ from accel.core.config import Config
 from accel.core.isa import encode_uops
 
 MOST_VALUES = 1 << 24
-"""Numbers that one statement may stand for."""
+"""Of one statement."""
 _LEAST_REPEATED = 4
-"""Equal numbers that are worth being written once."""
+"""Fewer equal numbers are written one by one."""
 _DTYPES = {"int8": "<i1", "int16": "<i2", "int32": "<i4"}
 DATA = ("uop", *_DTYPES, "hex", "zero")
-"""Kinds of data statements."""
 
 
 def parse_integer(text: str, what: str = "a number") -> int:
@@ -96,7 +95,7 @@ def _hex(words: Iterable[str]) -> bytes:
 
 
 def format_integers(values: npt.NDArray[Any]) -> str:
-    """Format numbers for :func:`parse_data`, repeated ones once."""
+    """Format numbers for :func:`parse_data`."""
     words: list[str] = []
     for value, group in groupby(values.tolist()):
         count = len(list(group))

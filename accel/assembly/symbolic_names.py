@@ -38,7 +38,6 @@ class PlaceNames:
         return f"{name}+{distance}" if distance else name
 
     def place(self, transfer: Transfer) -> str | None:
-        """Return the name, if any."""
         found = self._find(transfer)
         return None if found is None else found[0]
 
@@ -57,7 +56,7 @@ class PlaceNames:
 
 
 def tensor_label(tensor: ImageTensor, before: Sequence[ImageTensor]) -> str:
-    """Return a tensor's label. A second copy in DRAM is ``A.2``."""
+    """Return for example ``A``, or ``A.2`` for a second copy in DRAM."""
     count = sum(other.name == tensor.name for other in before) + 1
     return tensor.name if count == 1 else f"{tensor.name}.{count}"
 

@@ -13,19 +13,19 @@ from accel.base.errors import AccelError, ProgramError, ShapeError
 
 
 def plain_integer(value: object) -> int | None:
-    """Return a Python integer, if it is one."""
-    if type(value) is int:  # the most frequent case, with the fastest check
+    """Return a Python integer, or None."""
+    if type(value) is int:  # the fastest check for the most frequent case
         return value
     if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
         return None
     try:
         return operator.index(value)
-    except TypeError:  # arrays have the method, and most of them no index
+    except TypeError:  # arrays have the method, but mostly no index
         return None
 
 
 def plain_integers(values: object) -> tuple[int, ...] | None:
-    """Return Python integers, if it is a sequence of integers."""
+    """Return Python integers, or None."""
     if not isinstance(values, Sequence) and not (isinstance(values, np.ndarray) and values.ndim == 1):
         return None
     numbers = tuple(map(plain_integer, values))
@@ -40,7 +40,7 @@ def check_integer(
     most: int | None = None,
     error: type[AccelError] = ShapeError,
 ) -> int:
-    """Return an integer in a range."""
+    """Return an integer in a range, or raise an error."""
     number = plain_integer(value)
     if number is None or number < least or (most is not None and number > most):
         if most is not None:
@@ -59,7 +59,7 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def check_path(what: str, path: object) -> Path:
-    """Return a path, or raise a ProgramError, for example for the number of an open file."""
+    """Return a path, or raise a ProgramError, for example for an open file's number."""
     if not isinstance(path, str | os.PathLike):
         raise ProgramError(f"the path of the {what} is {path!r}; it must be a string or a path")
     if "\0" in os.fsdecode(path):
@@ -77,7 +77,7 @@ def check_mapping(what: str, given: object) -> dict[str, Any]:
 
 
 def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
-    """Return a plain array over the same memory."""
+    """Return a plain array over the same memory, or raise a ShapeError."""
     array = plain_array(name, value, f"a numpy array of {dtype}{list(shape)}")
     if array.dtype != np.dtype(dtype):
         raise ShapeError(f"{name} has dtype {array.dtype}; it must be {dtype}")
@@ -87,9 +87,9 @@ def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) ->
 
 
 def plain_array(name: str, value: object, right: str) -> npt.NDArray[Any]:
-    """Return a plain array over the same memory."""
+    """Return a plain array over the same memory, or raise a ShapeError."""
     if not isinstance(value, np.ndarray):
         raise ShapeError(f"{name} is a {type(value).__name__}; it must be {right}")
-    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):  # np.ma takes long to import
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):  # np.ma is slow to import
         raise ShapeError(f"{name} is a masked array; fill in what is masked, as by filled(0)")
     return np.asarray(value)

@@ -30,11 +30,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_distinct(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> None:
-    """Refuse to write a file that is also read or written. Follows links.
-
-    Args:
-        outputs: by option. Devices and pipes may be shared.
-    """
+    """Refuse to write a file that is also read or written, except for devices. Follows links."""
     taken = [(path, f"is read as {name}") for name, path in inputs.items()]
     for name, path in outputs.items():
         if is_device(path):
@@ -46,7 +42,7 @@ def check_distinct(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> N
 
 
 def check_folder(path: Path) -> None:
-    """Check that a path is or can become a folder."""
+    """Refuse a path that is not and cannot become a folder."""
     if os.path.lexists(path) and not os.path.isdir(path):
         raise unwritable(path, "it is not a folder")
     if not os.path.isdir(path.parent):
@@ -54,7 +50,7 @@ def check_folder(path: Path) -> None:
 
 
 def check_targets(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> None:
-    """Combine :func:`check_distinct` and :func:`check_writable`, before any work."""
+    """Check all files before any work."""
     check_distinct(outputs, inputs)
     for path in outputs.values():
         check_writable(path)
@@ -84,11 +80,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def write_folder(path: Path, files: Mapping[str, bytes], replaced: Collection[str] = ()) -> None:
-    """Write a folder all or nothing.
+    """Write a folder all or nothing. Names may have folders, for example ``a/b.txt``.
 
-    Args:
-        files: contents by name. A name may have folders, for example ``a/b.txt``.
-        replaced: files that may be deleted, if the folder exists.
+    An existing folder may have only ``replaced`` files, which are deleted.
     """
     path = path.resolve()
     check_folder(path)
@@ -114,7 +108,7 @@ def write_folder(path: Path, files: Mapping[str, bytes], replaced: Collection[st
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a new file with the old one's mode, then rename it."""
+    """Rename a new file with the old one's mode."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     handle, temporary = _create(path.parent, 0o666 if mode is None else mode)
     try:
@@ -129,8 +123,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _create(folder: Path, mode: int) -> tuple[int, Path]:
-    """Create a file open for writing. The kernel applies the umask, which cannot be read without changing
-    it."""
+    """Let the kernel apply the umask, which cannot be read without changing it."""
     while True:
         path = folder / f".accel-{secrets.token_hex(8)}"
         try:

@@ -1,4 +1,4 @@
-"""The library of numpy's matrix products."""
+"""The library of matrix products."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -13,13 +13,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 def exact(function: F) -> F:
     """Suppress warnings of exact integer products in floating point.
 
-    The library may report an invalid value if a vector register holds memory next to an array.
+    A vector register may hold memory next to an array, with invalid values.
     """
     return np.errstate(invalid="ignore")(function)
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Use one thread for matrix products. Small ones are as fast, and faster on a busy computer."""
+    """Use one thread for matrix products, which is faster for small ones on a busy computer."""
     limited: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
     return limited
 

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import IO
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
-"""Exit code of a process that SIGTERM ended, as shells report it."""
+"""As shells report SIGTERM."""
 _WATCH_SECONDS = 1.0
-"""Time between two calls of a watcher."""
 
 _lock = threading.Lock()
 _groups: set[int] = set()
-"""Process groups of the programs that are running."""
+"""Process groups of running programs."""
 _terminated = threading.Event()
-"""Set when this process is about to end: no further program starts."""
+"""This process ends: no further program starts."""
 
 
 def run_program(
@@ -33,11 +32,9 @@ def run_program(
     output: IO[bytes] | None = None,
     watch: Callable[[], None] | None = None,
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a program. An exception ends it and its children.
+    """Run a program, and end it and its children if an exception arises.
 
-    Args:
-        given: standard input, by default that of this process.
-        output: file for both streams, which are captured by default.
+    Standard input is ``given`` or that of this process. Both streams are captured, or written to ``output``.
     """
     with _lock:
         if _terminated.is_set():
@@ -69,7 +66,6 @@ def _finish(
     timeout: float | None,
     watch: Callable[[], None] | None,
 ) -> "subprocess.CompletedProcess[str]":
-    """Wait for a program, calling the watcher."""
     end = math.inf if timeout is None else time.monotonic() + timeout
     while True:
         seconds = min(end - time.monotonic(), math.inf if watch is None else _WATCH_SECONDS)
@@ -79,7 +75,7 @@ def _finish(
         except subprocess.TimeoutExpired:
             if watch is None or time.monotonic() >= end:
                 raise
-            given = None  # it has been taken
+            given = None
             watch()
         else:
             return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
@@ -102,14 +98,14 @@ def _kill(group: int) -> None:
 def end_programs_on_termination() -> None:
     """Let SIGTERM end this process with exit code 143, after its programs.
 
-    For the main thread, unless SIGTERM is ignored or handled already.
+    Call it in the main thread. It changes nothing if SIGTERM is ignored or handled already.
     """
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return
 
     def terminate(*_: object) -> None:
         _terminated.set()
-        for group in tuple(_groups):  # without the lock, which the interrupted thread may hold
+        for group in tuple(_groups):  # the interrupted thread may hold the lock
             _kill(group)
         sys.exit(EXIT_TERMINATED)
 

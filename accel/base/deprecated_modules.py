@@ -1,4 +1,4 @@
-"""Documented modules that have moved: old names import the same module, with a warning, for one release."""
+"""Documented modules that have moved. Old names import the same module, with a warning, for one release."""
 
 import importlib
 import sys
@@ -8,7 +8,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # half of what importing accel would cost
+if TYPE_CHECKING:  # importing them doubles the time
     from importlib.abc import Loader, MetaPathFinder
 else:
     Loader = MetaPathFinder = object
@@ -86,12 +86,10 @@ MOVED = {
     "accel.views.comparison": "accel.views.run_comparison",
     "accel.views.widget": "accel.views.notebook_widget",
 }
-"""Old name to new name. Names that are folders now are served by :func:`reexport`, in the folders."""
+"""Old name to new name. Folders serve former modules of their name by :func:`reexport`."""
 
 
 class _Alias(Loader):
-    """Returns the module of the new name."""
-
     def __init__(self, target: str) -> None:
         self._target = target
         self._spec: ModuleSpec | None = None
@@ -118,13 +116,13 @@ class _Finder(MetaPathFinder):
 
 
 def install() -> None:
-    """Find old names before the import system does, which would load modules a second time."""
+    """Find old names before the import system, which would load modules a second time."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 
 def reexport(folder: str, *modules: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a folder named like a former module, for its names."""
+    """Return the ``__getattr__`` of a folder named like a former module."""
 
     def find(name: str) -> object:
         for module in () if name.startswith("_") else modules:

@@ -115,7 +115,6 @@ def _rebuild(
 
 
 _MOST_NAMES = 24
-"""That a message lists, where there are more than a few more."""
 
 _FEW_MORE = 4
 

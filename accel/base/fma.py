@@ -5,14 +5,11 @@ import numpy.typing as npt
 
 
 def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """``a * b + c`` of float32 with one rounding.
+    """Return ``a * b + c`` of finite float32 with one rounding.
 
     The product is exact in float64. The sum is rounded to odd there, so that rounding it to float32 is right:
     Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to
     odd", 2008.
-
-    Args:
-        a, b, c: float32, finite.
     """
     product = np.asarray(a, dtype=np.float64) * np.asarray(b, dtype=np.float64)
     addend = np.asarray(c, dtype=np.float64)

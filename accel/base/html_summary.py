@@ -1,19 +1,15 @@
-"""Small tables with bars, in which notebooks show objects."""
+"""Tables with bars for notebooks."""
 
 from collections.abc import Iterable
 from html import escape
 from typing import NamedTuple
 
 _MOST_ROWS = 16
-"""Rows of a table. The last one counts those that are left out."""
+"""The last row counts those that are left out."""
 
 
 class Bar(NamedTuple):
-    """A row of a bar chart.
-
-    Attributes:
-        share: length of the bar, 0 to 1.
-    """
+    """A row of a bar chart. The ``share`` of its length is 0 to 1."""
 
     label: str
     share: float
@@ -21,12 +17,7 @@ class Bar(NamedTuple):
 
 
 def html_summary(title: str, rows: Iterable[tuple[str, str]], bars: Iterable[Bar] = ()) -> str:
-    """Return a table of names and values, and a bar chart below it, as HTML without scripts.
-
-    Args:
-        rows: names and values. Of more than 16 the first 15 are shown.
-        bars: the chart. Shares above 1 are drawn as 1.
-    """
+    """Return names and values, and a bar chart below, as HTML. Shares above 1 are drawn as 1."""
     shown = list(rows)
     if len(shown) > _MOST_ROWS:
         left_out = len(shown) - _MOST_ROWS + 1

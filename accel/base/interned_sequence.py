@@ -1,4 +1,4 @@
-"""The items of a long sequence, each object once."""
+"""A long sequence that stores each object once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar

@@ -1,4 +1,4 @@
-"""Names of JSON and TOML types in messages."""
+"""JSON and TOML types in messages."""
 
 import reprlib
 

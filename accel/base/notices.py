@@ -1,18 +1,18 @@
-"""Notices and progress of slow steps, which commands show."""
+"""Notices and progress of slow steps."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Progress = Callable[[int, int], None]
-"""Gets the number of steps that are done, and of all steps."""
+"""Gets the numbers of completed and of all steps."""
 
 _show: Callable[[str], None] | None = None
 _progress: Progress | None = None
 
 
 def notice(text: str) -> None:
-    """Show a notice, if this process shows any."""
+    """Show a notice, if this process does."""
     if _show is not None:
         _show(text)
 
@@ -24,14 +24,14 @@ def show_notices_on_terminal() -> None:
 
 
 def steps_done(done: int, total: int) -> None:
-    """Report the progress of a slow step, if anybody listens. Any thread may call this."""
+    """Report progress to the listener. Any thread may call this."""
     if _progress is not None:
         _progress(done, total)
 
 
 @contextmanager
 def listening(progress: Progress | None) -> Iterator[None]:
-    """Send what :func:`steps_done` reports to a function while the context lasts."""
+    """Send progress to a function inside this context."""
     global _progress  # noqa: PLW0603  # one setting of the process
     before, _progress = _progress, progress
     try:

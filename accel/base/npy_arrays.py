@@ -11,7 +11,7 @@ _NPY_MAGIC = b"\x93NUMPY"
 
 
 def read_npy(what: str, path: str) -> npt.NDArray[Any]:
-    """Read an array from a .npy file. Error messages call it ``what``.
+    """Read an array from a .npy file, which messages call ``what``.
 
     Raises:
         ProgramError: the file cannot be read or is not a .npy file.
@@ -28,7 +28,7 @@ def read_npy(what: str, path: str) -> npt.NDArray[Any]:
         raise ProgramError(f"{what} cannot be read: {error.strerror or error}") from None
     except ProgramError:
         raise
-    except Exception as error:  # numpy raises many kinds of errors on damaged headers
+    except Exception as error:  # numpy raises many kinds
         if "Object arrays" in str(error):
             raise ProgramError(f"{what} holds Python objects; an array of numbers is needed") from None
         raise ProgramError(f"{what} is damaged: {error}") from None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 DISTRIBUTION = "accel-stack"
-"""The name in package indexes. The name ``accel`` belongs to an unrelated package there."""
+"""In package indexes, where ``accel`` is an unrelated package."""
 
 Extra = Literal[
     "cluster",
@@ -25,13 +25,13 @@ Extra = Literal[
     "tflite",
     "tune",
 ]
-"""The extras that code may ask for; ``pyproject.toml`` lists what each installs."""
+"""As in ``pyproject.toml``."""
 
 CHECKOUT = "PATH-OF-THE-CHECKOUT"
-"""Stands for the checkout's folder where nobody knows it."""
+"""For an unknown folder of the checkout."""
 
 
-_PACKAGE = Path(__file__).resolve().parents[1]  # a strict editable installation links each file
+_PACKAGE = Path(__file__).resolve().parents[1]  # strict editable installations link files
 
 
 def checkout(package: Path = _PACKAGE) -> Path | None:

@@ -1,8 +1,8 @@
-"""A cache of the compiler's results on disk, so that compiling again is reading.
+"""A cache of the compiler's results on disk.
 
-The key of an entry covers everything that its result follows from, with the package's source files. Content
-is data, such as JSON, and nothing in it is executed. Several processes may share a folder: an entry is
-complete or absent, and a damaged one counts as absent.
+The key of an entry covers everything that its result depends on, with the package's source files. Content is
+data, such as JSON, and never executed. Several processes may share a folder: an entry is complete or absent,
+and a damaged one counts as absent.
 """
 
 import hashlib
@@ -20,33 +20,27 @@ from pathlib import Path
 from accel.base.version import __version__
 
 VARIABLE = "ACCEL_CACHE"
-"""The environment variable with the folder of entries, or :data:`OFF`."""
+"""The environment variable with the folder, or :data:`OFF`."""
 OFF = "off"
 MAX_BYTES = 256 << 20
-"""Most bytes of all entries. The least recently used ones are deleted first."""
+"""Of all entries. The least recently used ones are deleted first."""
 _SHARE_AFTER_PRUNING = 0.75
 _MAX_ENTRY_SHARE = 0.25
-"""An entry beyond this share of the limit is not written: it would displace too many others."""
+"""Larger entries would displace too many others."""
 _WRITES_PER_PRUNING = 64
-"""Writes of a process from one look at the folder's size to the next."""
+"""A process looks at the folder's size this often."""
 _TEMPORARY = ".tmp-"
 _ABANDONED_SECONDS = 3600
-"""Age from which a temporary file belongs to a process that was killed."""
+"""Older temporary files belong to killed processes."""
 PLAN_KIND, NETWORK_KIND, MODEL_KIND = "plans", "network", "model"
-"""Kinds of entries: the plans of a layer, a compiled network, and what was printed of a model's file."""
+"""Plans of a layer, a compiled network, and the output about a model's file."""
 _LIBRARIES = ("numpy", "onnx", "onnxruntime")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True, kw_only=True)
 class CacheEntry:
-    """A file of the cache.
-
-    Attributes:
-        kind: one of :data:`PLAN_KIND`, :data:`NETWORK_KIND` and :data:`MODEL_KIND`.
-        nbytes: size of the file.
-        used: when it was last read or written, in seconds since the epoch.
-    """
+    """A file of the cache, ``used`` (read or written) at this time in seconds since the epoch."""
 
     kind: str
     path: Path
@@ -55,12 +49,7 @@ class CacheEntry:
 
 
 class ResultCache:
-    """Entries in one folder.
-
-    Args:
-        folder: created by the first write.
-        max_bytes: most bytes of all entries.
-    """
+    """Entries in one folder, which the first write creates."""
 
     def __init__(self, folder: Path, max_bytes: int = MAX_BYTES) -> None:
         self.folder = folder
@@ -83,7 +72,7 @@ class ResultCache:
         return content
 
     def write(self, kind: str, key: str, content: bytes) -> None:
-        """Write an entry, all or nothing. If the folder cannot be written, there is no entry."""
+        """Write an entry, if the folder can be written."""
         if len(content) > self.max_bytes * _MAX_ENTRY_SHARE:
             return
         temporary = self.folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
@@ -120,7 +109,7 @@ class ResultCache:
         for name in names:
             path = self.folder / name
             if name.startswith(_TEMPORARY) is temporary:
-                with suppress(OSError):  # another process has deleted it
+                with suppress(OSError):  # another process deleted it
                     status = path.stat()
                     yield CacheEntry(
                         kind=name.partition("-")[0], path=path, nbytes=status.st_size, used=status.st_mtime
@@ -147,8 +136,7 @@ def _delete(path: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """Return the folder of entries: ``$ACCEL_CACHE``, or ``accel/results`` in ``$XDG_CACHE_HOME`` or
-    ``~/.cache``."""
+    """Return ``$ACCEL_CACHE``, or ``accel/results`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
     given = os.environ.get(VARIABLE, "")
     if given and given != OFF:
         return Path(given)
@@ -167,11 +155,7 @@ def _opened(folder: Path) -> ResultCache:
 
 
 def cache_key(*parts: str | bytes) -> str:
-    """Return the key of a result of this version of the package.
-
-    Args:
-        parts: everything that the result follows from, in a fixed order.
-    """
+    """Return a key from everything that a result depends on, in a fixed order, and from this installation."""
     digest = hashlib.sha256(_source_digest())
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -182,8 +166,7 @@ def cache_key(*parts: str | bytes) -> str:
 
 @cache
 def _source_digest() -> bytes:
-    """Return a digest of the package's version, of its source files' names, sizes and times of change, and of
-    the libraries that results depend on."""
+    """Cover the version, the source files' names, sizes and times, and the libraries."""
     digest = hashlib.sha256(f"{__version__} {sys.version}".encode())
     for library in _LIBRARIES:
         digest.update(_installed(library).encode())
@@ -193,7 +176,7 @@ def _source_digest() -> bytes:
 
 
 def _installed(library: str) -> str:
-    """Return a library's folder, version and time of change without importing it, or "" if it is missing."""
+    """Return a library's folder, version and time of change without importing it, or empty."""
     found = find_spec(library)
     if found is None or found.origin is None:
         return ""

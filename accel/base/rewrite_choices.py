@@ -1,14 +1,14 @@
-"""Choices and limits of searches over rewritten graphs."""
+"""Choices of searches over rewritten graphs."""
 
 from typing import Literal, get_args
 
 from accel.base.errors import GraphError, nearest
 
 Search = Literal["none", "greedy", "backtrack", "saturate"]
-"""How rules are applied: not at all, wherever one simplifies, or where a search predicts fewer cycles."""
+"""Apply rules not at all, wherever one simplifies, or where a search predicts fewer cycles."""
 SEARCHES: tuple[Search, ...] = get_args(Search)
 SEARCHES_BY_COST: tuple[Search, ...] = ("backtrack", "saturate")
-"""Searches that predict the cost of each graph on the machine."""
+"""They predict the cycles of each graph on the machine."""
 RELAXATION = 1.05
 """Backtracking expands graphs that cost at most this multiple of the best."""
 SECONDS = 10.0

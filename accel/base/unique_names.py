@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 class Names:
-    """Used names, and a generator of new ones."""
+    """Used names."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)

@@ -1,3 +1,3 @@
-"""The version of the package, by semantic versioning."""
+"""The version, by semantic versioning."""
 
 __version__ = "0.1.0"

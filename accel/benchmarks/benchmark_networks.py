@@ -1,7 +1,7 @@
 """Layers of well-known networks, and matrix products.
 
-The epilogue ``shift`` is a bias, a shift, and saturation to 0..127. ``scale`` is that of networks quantized
-for int8: a bias, a scale per channel, a zero point, and saturation.
+The epilogue ``shift`` is a bias, a shift, and saturation to 0..127. ``scale``, for int8 networks, is a bias,
+a scale per channel, a zero point, and saturation.
 """
 
 from collections import Counter
@@ -21,15 +21,14 @@ SHIFT = 8
 _CLIP = (0, 127)
 _SHIFT_PARAMETERS = ("shift", "clip", "relu")
 _ZERO_POINT = -20
-"""Zero point of inputs and outputs."""
 _UPPER_BOUND = 110
 """Quantized value of the upper bound of a bounded ReLU."""
 _RESULT_DEVIATION = 40.0
 """Standard deviation of results before saturation, in steps of their scale."""
 _INT8_DEVIATION = 73.9
-"""Standard deviation of int8 values that are all equally likely."""
+"""Standard deviation of int8 values with equal probabilities."""
 _LOG_SCALE_DEVIATION = 0.6
-"""Standard deviation of the logarithms of a layer's scales."""
+"""Standard deviation of logarithms of scales."""
 
 
 def default_epilogue(config: Config) -> Epilogue:
@@ -65,8 +64,8 @@ class Layer:
     def scaled(self) -> "Layer":
         """Use the epilogue ``scale``.
 
-        Scales differ by channel and depend on the layer's name only. Results of random operands spread over
-        int8.
+        Scales differ by channel, and are random with the layer's name as seed. Results of random operands
+        spread over int8.
         """
         if self.operator in _POOLS:
             return self._scaled_pool()
@@ -113,7 +112,6 @@ def _conv(
     groups: int = 1,
     entry: bool = False,
 ) -> Layer:
-    """Return a convolution of H x H inputs with centred kernels."""
     parameters = {
         "N": 1,
         "IC": IC,
@@ -157,7 +155,7 @@ def _separable(number: str, H: int, IC: int, OC: int, stride: int, repeats: int 
 
 
 def _bottlenecks(number: int, H: int, IC: int, width: int, stride: int, count: int) -> Iterator[Layer]:
-    """Yield a stage of ResNet-50: 1x1 down, 3x3, 1x1 up to four times the width, and a shortcut."""
+    """Yield a stage: 1x1 down, 3x3, 1x1 up to four times the width, and a shortcut."""
     out, inner = 4 * width, H // stride
     yield _conv(f"s{number} first", H, IC, width, 1, 1, 1)
     yield _conv(f"s{number} down", inner, out, width, 1, 1, count - 1)
@@ -169,7 +167,7 @@ def _bottlenecks(number: int, H: int, IC: int, width: int, stride: int, count: i
 
 
 def _inverted() -> Iterator[Layer]:
-    """Yield the blocks of MobileNet-v2: 1x1 up, depthwise, 1x1 down."""
+    """Yield blocks: 1x1 up, depthwise, 1x1 down."""
     H, IC = 112, 32
     counted: Counter[tuple[int, int, int, int, int, int]] = Counter()
     for expansion, OC, repeats, first in MOBILENET_V2:
@@ -278,14 +276,13 @@ NETWORKS["resnet18-whole"] = (
 )
 """Layers by network.
 
-- ``resnet18``: convolutions except the first, named as in VTA's benchmark. ``resnet18-first`` is the first
-  one, and ``resnet18-whole`` has all layers except additions.
+- ``resnet18``: convolutions except the first, named as in VTA's benchmark. ``resnet18-first`` is the first,
+  and ``resnet18-whole`` has all layers except additions.
 - ``resnet50``: with strides in the 3x3 convolutions.
 - ``mobilenet``, ``mobilenet-v2``: at full width on 224 x 224 pixels.
-- ``gemm``: square products, those of a transformer of width 768 on 128 tokens, one as high as that of a
-  convolution, and one of a single row.
+- ``gemm``: square products, a transformer's of width 768 on 128 tokens, a tall one as of a convolution, and a
+  single row.
 - ``bert-base``: matrix products for 128 tokens.
-- ``pools``: poolings.
 """
 
 

@@ -7,12 +7,11 @@ from accel.benchmarks.measure_layers import Row, total
 from accel.compiler.expr.compulsory_cost import busiest_unit
 
 UNKNOWN = "-"
-"""Stands for a missing figure."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column, with functions for the cells of layers and of the network."""
+    """A column. ``whole`` makes the cell of the network."""
 
     heading: str
     cell: Callable[[Row], str]
@@ -57,7 +56,7 @@ def _text(heading: str, cell: Callable[[Row], str], whole: str = "") -> Column:
 
 
 def busiest_text(row: Row) -> str:
-    """Return a layer's busiest unit, and its share of the cycles."""
+    """Return the busiest unit, and its share of the cycles."""
     busy = {unit: cycles["busy"] for unit, cycles in row["stalls"].items() if unit != "fetch"}
     unit, share = busiest_unit(row["cycles"], busy)
     return f"{unit} {share:.1%}"
@@ -81,11 +80,11 @@ COLUMNS = (
     _number("simulate s", "simulate_seconds", once=True, digits=3),
     _text("busiest unit", busiest_text),
 )
-"""The columns of ``accel bench``. Totals count repeated layers repeatedly, except for seconds."""
+"""Columns of ``accel bench``. Totals except seconds count repetitions."""
 
 
 def table_lines(rows: Sequence[Row], columns: Sequence[Column] = COLUMNS) -> list[list[str]]:
-    """Return the cells of each layer and, without faults, of the network."""
+    """Return a line for each layer and, without faults, for the network."""
     found = [
         [
             column.cell(row) if row["cycles"] is not None or column in (NAME, REPEATS) else UNKNOWN

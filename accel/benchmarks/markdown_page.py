@@ -9,7 +9,7 @@ from accel.core.config import Config
 
 _SCALED = "The epilogue has a bias, a scale per channel, a zero point and saturation. "
 _FULL_SHARE = 0.9
-"""Share of real products from which on blocks count as full."""
+"""Share of real products from which blocks count as full."""
 
 
 def markdown_page(found: dict[str, Any], config: Config, arguments: str) -> str:

@@ -1,7 +1,7 @@
 """Measure the layers of a network in three modes.
 
-``chosen`` is the default schedule with the compiler's number of virtual threads. ``v1`` has one virtual
-thread, so one buffer set. ``serial`` runs the program of ``v1`` in serial mode.
+``chosen`` is the default schedule. ``v1`` has one virtual thread, so one buffer set. ``serial`` runs the
+program of ``v1`` in serial mode.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,6 @@ from accel.run.program import Program
 from accel.run.result import RESULT_KEYS, Result, error_dict
 
 Row = dict[str, Any]
-"""The figures of one layer as plain data. See :func:`measure`."""
-
 ROW_KEYS = (
     "name",
     "repeats",
@@ -62,8 +60,7 @@ class Task:
         )
 
     def choice(self, *, quick: bool = False) -> MappingChoice:
-        """Return the mapping and plans that :meth:`build` compiles, or with ``quick`` those of a short search
-        for plans."""
+        """Return the mapping and plans of :meth:`build`, or of a short search with ``quick``."""
         return choose_mapping(
             self.layer.workload(),
             self.config,
@@ -80,9 +77,9 @@ class Task:
 def measure(task: Task) -> Row:
     """Return the figures of a layer.
 
-    ``accesses`` has the counts of :class:`~accel.energy.access_counts.AccessCounts`.
-    ``modes`` has cycles, utilization and mismatches of each mode. Other figures are those of ``chosen``, by
-    keys of :meth:`~accel.run.result.Result.to_dict`. ``error`` is set if any mode fails.
+    ``accesses`` has the counts of :class:`~accel.energy.access_counts.AccessCounts`. ``modes`` has cycles,
+    utilization and mismatches by mode. Other keys are those of :meth:`~accel.run.result.Result.to_dict`, for
+    ``chosen``. ``error`` is set if any mode fails.
     """
     layer = task.layer
     row: Row = dict.fromkeys(ROW_KEYS) | {
@@ -123,14 +120,14 @@ def _figures(results: Mapping[str, Result]) -> Row:
 
 
 def total(rows: Sequence[Row], key: str) -> Any:
-    """Sum a figure over a network with repetitions, or return None if a layer lacks it."""
+    """Sum a figure over a network, with repetitions. Return None if a layer lacks it."""
     if any(row[key] is None for row in rows):
         return None
     return sum(row["repeats"] * row[key] for row in rows)
 
 
 def network_energy(rows: Sequence[Row], config: Config) -> EnergyReport:
-    """Return the energy of a network with repetitions, and of each layer of ``rows`` run once."""
+    """Return the energy of a network with repetitions. Its parts are layers, run once."""
     parts = [(row["name"], AccessCounts(config, row["accesses"])) for row in rows]
     counts = AccessCounts(config)
     for row, (_, one) in zip(rows, parts, strict=True):

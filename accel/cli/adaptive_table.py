@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: names are shortened in the middle, and less important columns are dropped."""
+"""Tables that fit the terminal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,20 +7,12 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 
 _GAP = 2
-"""Columns of the terminal between two columns of a table."""
 _MIN_NAME = 12
-"""Width to which names are shortened at most, in characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column: its heading and a cell for each row.
-
-    Attributes:
-        least: order in which columns are dropped on a narrow terminal, the largest first, or 0 for never.
-        is_text: whether cells are aligned left.
-        is_name: whether cells may be shortened in the middle.
-    """
+    """A column. A narrow terminal drops the largest ``least`` first, and never one of 0."""
 
     heading: str
     cells: list[str]
@@ -29,12 +21,11 @@ class Column:
     is_name: bool = False
 
     def width(self, *, folded: bool) -> int:
-        """Width in characters, with the heading in one line or one word per line."""
         words = self.heading.split(" ") if folded else [self.heading]
         return max(map(len, (*words, *self.cells)))
 
     def shortened(self, excess: int) -> "Column":
-        """Return the column, ``excess`` characters narrower if its cells are names."""
+        """Narrow a column of names by ``excess`` characters."""
         if not self.is_name:
             return self
         width = max(_MIN_NAME, max(map(len, self.cells), default=0) - excess)
@@ -42,8 +33,7 @@ class Column:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return a text of at most ``width`` characters, without its middle if it is longer. For example,
-    ``image_QuantizeLinear`` becomes ``image_…Linear`` at 13."""
+    """For example, ``image_QuantizeLinear`` becomes ``image_…Linear`` at 13 characters."""
     if len(text) <= width:
         return text
     head = width // 2
@@ -51,12 +41,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def adaptive_table(columns: Sequence[Column], width: int | None) -> RenderableType:
-    """Return a table, with a note if columns were dropped. Numbers are never cut.
-
-    Args:
-        columns: from left to right.
-        width: width of the terminal in characters, or None for any width.
-    """
+    """Shorten names in the middle, drop less important columns with a note, but never cut numbers."""
     folded = width is not None and _width(columns, folded=False) > width
     kept, dropped = list(columns), list[str]()
     fitting = kept

@@ -23,10 +23,10 @@ from accel.cli.stdout import discard_output
 
 EXIT_USAGE = 2
 _COLLECT_AFTER = 50_000
-"""Number of new objects after which garbage is collected. The compiler keeps most objects that it creates, so
-more frequent collections take time and find little."""
+"""Number of new objects before garbage is collected. The compiler keeps most objects, so frequent
+collections find little."""
 _LONGEST = 2000
-"""Longest error message in characters. A longer one loses its middle."""
+"""Maximum characters of an error message. A longer one loses its middle."""
 
 COMMANDS = {
     "asm": Entry("accel.cli.commands.asm:asm", "Assemble a text into a program file."),
@@ -93,7 +93,7 @@ COMMANDS = {
         "accel.cli.commands.verilog:verilog", "Write the core as Verilog, for simulation and synthesis."
     ),
 }
-"""All subcommands. A summary is the first sentence of the command's help, which a test compares."""
+"""A summary is the first sentence of the command's help."""
 
 
 @click.group(
@@ -114,14 +114,14 @@ def app(context: click.Context, no_cache: bool) -> None:
     """
     if no_cache:
         before = os.environ.get(VARIABLE, "")
-        os.environ[VARIABLE] = OFF  # processes that the command starts inherit it
+        os.environ[VARIABLE] = OFF  # for child processes
         context.call_on_close(lambda: os.environ.__setitem__(VARIABLE, before))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line, and end the process with its exit code."""
+    """Run the command line, and exit."""
     gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
-    if sys.stdout is None:  # the caller has closed it
+    if sys.stdout is None:  # closed by the caller
         sys.stdout = StringIO()
     if sys.stderr is None:
         sys.stderr = StringIO()
@@ -140,8 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _buffered(stream: TextIOWrapper) -> TextIOWrapper:
-    """Return a buffered stdout: the unbuffered one of PYTHONUNBUFFERED silently drops output on a full
-    disk."""
+    """The unbuffered stdout of PYTHONUNBUFFERED silently drops output on a full disk."""
     encoding = stream.encoding
     raw = stream.detach()
     assert isinstance(raw, RawIOBase)

@@ -1,4 +1,4 @@
-"""Measure the layers of a network against the machine's limit, on the command line."""
+"""``accel bench``: measurements of a network's layers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +43,7 @@ def bench(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Execute :mod:`accel.cli.commands.bench`."""
+    """Execute the command."""
     check_name("network", network, NETWORKS)
     target = machine(config, **parse_settings(settings))
     if output is not None:

@@ -1,4 +1,4 @@
-"""``accel board``: run programs and networks on a board, and build its bitstream."""
+"""``accel board``: programs on a board, and its bitstream."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ def board(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Execute :mod:`accel.cli.commands.board`."""
+    """Execute the command."""
     if (port is None) == (bitstream is None):
         raise AccelError("accel board takes either --port, to run something, or --bitstream")
     if file is not None and bitstream is not None:
@@ -143,7 +143,6 @@ def _program(file: Path | None, machine: Config) -> Program | NetworkProgram:
 
 
 def _window(program: Program | NetworkProgram, size: int) -> int:
-    """Return how much of the board's memory to use: all of it, or as much as a single program has."""
     if isinstance(program, NetworkProgram):
         return size
     return min(size, -(-program.size // PAGE_BYTES) * PAGE_BYTES)

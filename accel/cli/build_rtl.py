@@ -1,4 +1,4 @@
-"""``accel build-rtl``: build the hardware model before it is needed."""
+"""``accel build-rtl``: the hardware model."""
 
 import time
 
@@ -10,7 +10,7 @@ from accel.run.result import SCHEMA_VERSION
 
 
 def build_rtl(config: str, settings: tuple[str, ...], engine: str | None, as_json: bool) -> int:
-    """Execute :mod:`accel.cli.commands.build_rtl`."""
+    """Execute the command."""
     from accel.hw.engines.open_engine import DEFAULT_ENGINE, open_engine  # noqa: PLC0415  # slow to import
 
     target = machine(config, **parse_settings(settings))

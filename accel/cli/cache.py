@@ -1,4 +1,4 @@
-"""``accel cache``: what the cache on disk holds."""
+"""``accel cache``: the cache on disk."""
 
 from accel.base.result_cache import MAX_BYTES, OFF, VARIABLE, result_cache
 from accel.cli.stdout import write
@@ -7,7 +7,7 @@ from accel.run.result import SCHEMA_VERSION
 
 
 def cache(clear: bool, as_json: bool) -> int:
-    """Execute :mod:`accel.cli.commands.cache`."""
+    """Execute the command."""
     found = result_cache()
     entries = [] if found is None else found.entries()
     kinds = {kind: [one for one in entries if one.kind == kind] for kind in sorted({e.kind for e in entries})}

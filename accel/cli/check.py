@@ -1,4 +1,4 @@
-"""``accel check``: the proof that tokens prevent deadlocks and races."""
+"""``accel check``: proofs of tokens."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ def check(
     certificate: Path | None,
     as_json: bool,
 ) -> int:
-    """Execute :mod:`accel.cli.commands.check`."""
+    """Execute the command."""
     if certificate is not None:
         check_targets({"--certificate": certificate}, {"PATH": paths[0]})
     found = find_programs(list(paths)) if all(path.exists() for path in paths) else list(paths)
@@ -62,7 +62,6 @@ def _one(report: TokenReport, as_json: bool) -> int:
 
 
 def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError], as_json: bool) -> int:
-    """Show the reports of several programs, and return the exit code."""
     proven = [isinstance(report, TokenReport) and report.ok for report in reports]
     ok = all(proven)
     if as_json:
@@ -99,7 +98,7 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError],
 
 
 def _raise_if_unreadable(reports: Sequence[TokenReport | AccelError]) -> None:
-    """Raise the error of the first unreadable file, with the number of all of them."""
+    """Raise the error of the first unreadable file, with their number."""
     errors = [report for report in reports if not isinstance(report, TokenReport)]
     if errors:
         more = f" ({len(errors) - 1} more cannot be read)" if len(errors) > 1 else ""
@@ -121,11 +120,11 @@ REPORT_KEYS = {
     "unwritten_reads": "number of instructions that read unwritten scratchpad elements, which is legal",
     "first_unwritten_reads": "the first ones, in words",
 }
-"""The keys of a report with ``--json``, in order, and their meanings."""
+"""Keys of a report with ``--json``, in order, and their meanings."""
 
 
 def undetermined(report: TokenReport) -> dict[str, str]:
-    """Return the keys that the check could not determine, and the reason."""
+    """Return the keys that the check could not determine, with reasons."""
     if report.faults:
         keys = ("races", "deadlock", "left_over", "peak", "unwritten_reads")
         return dict.fromkeys(keys, "the check ends at a fault")
@@ -135,7 +134,7 @@ def undetermined(report: TokenReport) -> dict[str, str]:
 
 
 def report_dict(report: TokenReport | AccelError) -> dict[str, Any]:
-    """Return a report as plain data with the keys of :data:`REPORT_KEYS`, or the message of an error."""
+    """Return the values of :data:`REPORT_KEYS`, or an error's message."""
     if not isinstance(report, TokenReport):
         return {"ok": False, "error": str(report)}
     unknown = undetermined(report)
@@ -178,7 +177,6 @@ def _rows(report: TokenReport) -> list[tuple[str, str]]:
     unknown = undetermined(report)
 
     def value_text(key: str, found: str, *, least: bool = False) -> str:
-        """Return a key's value as text. A truncated count is marked."""
         if key not in unknown:
             return found or "none"
         return f"at least {found}" if least and found else f"unknown; {unknown[key]}"

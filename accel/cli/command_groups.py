@@ -33,24 +33,14 @@ class Group(click.Group):
 
 @dataclass(frozen=True)
 class Entry:
-    """A command that is imported on first use.
-
-    Attributes:
-        place: its module and its name there, for example ``accel.cli.run:run``.
-        summary: the first sentence of its help, for lists of commands.
-    """
+    """A command, imported on first use as ``module:name``, and the first sentence of its help."""
 
     place: str
     summary: str
 
 
 def runs(place: str) -> Callable[[Callable[..., None]], Callable[..., Any]]:
-    """Return a decorator for a command's declaration. Its help does not import the function that it runs.
-
-    Args:
-        place: the module and name of the function that gets the values of all options, for example
-            ``accel.cli.run:run``.
-    """
+    """Return a decorator that executes ``module:name``, which help does not import."""
 
     def decorate(declared: Callable[..., None]) -> Callable[..., Any]:
         @wraps(declared)
@@ -90,7 +80,7 @@ class Commands(Mapping[str, click.Command]):
 
 
 class LazyGroup(Group):
-    """A group of :class:`Commands`. Its help and the completion of command names import no command."""
+    """A group of :class:`Commands`. Its help and completion import no command."""
 
     commands: Commands  # type: ignore[assignment]  # all are known beforehand, so none is added
 

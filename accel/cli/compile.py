@@ -1,7 +1,6 @@
-"""``accel compile`` of operators: a workload to a program."""
+"""``accel compile`` of operators."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from rich.console import RenderableType
 
 from accel.base.atomic_files import check_targets
 from accel.base.errors import ProgramFault
-from accel.cli.declared_options import complete, config_option, json_option, set_option
 from accel.cli.explain_schedule import (
     candidate_dict,
     candidates_table,
@@ -20,16 +18,15 @@ from accel.cli.explain_schedule import (
     mappings_table,
     passes_table,
 )
-from accel.cli.operator_commands import family_command, operator_command, tile_sides
+from accel.cli.operator_commands import tile_sides
 from accel.cli.shared_options import config_file, given, machine_row, parse_settings
 from accel.cli.stdout import wrote
 from accel.cli.terminal_output import busy, figures_table, print_json, progress_bar, show, terminal_width
-from accel.compiler.codegen.reorder_passes import PASS_NAMES, checked_pass_names
+from accel.compiler.codegen.reorder_passes import checked_pass_names
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping, find_mapping
-from accel.compiler.operators.declared_operator import CommandFamily, Operator
+from accel.compiler.operators.declared_operator import Operator
 from accel.compiler.operators.default_schedule import planner_of
-from accel.compiler.operators.operator_registry import OPERATORS
 from accel.compiler.ops.integer_mean import Mean
 from accel.compiler.ops.quantized_layers import Quantized
 from accel.compiler.ops.workload import Workload
@@ -45,72 +42,6 @@ from accel.run.program import Program
 from accel.run.result import SCHEMA_VERSION, error_dict
 from accel.run.stage_listing import program_pass_effects
 from accel.run.tuning_records import Record, faster_record, load_records
-
-without_option = click.option(
-    "--without",
-    metavar="PASS",
-    multiple=True,
-    help="Turn off a pass that reorders instructions, for comparison (repeatable). "
-    "'accel show --stage passes' lists them.",
-    shell_complete=complete(PASS_NAMES),
-)
-
-
-def _shared_options(config: str) -> list[click.Parameter]:
-    """Add the options that all workloads share: machine, schedule, output."""
-    path = click.Path(path_type=Path)
-
-    @click.command()
-    @config_option(config)
-    @set_option("geometry or timing")
-    @click.option("--vthreads", type=int, help="Number of virtual threads.  [default: the best]")
-    @click.option(
-        "--tile",
-        metavar="N[xN...] | SIDE=N,...",
-        help="Sides of tiles and steps in elements, in the order of --explain, or by name. "
-        "The planner chooses missing ones.",
-    )
-    @click.option(
-        "--mapping",
-        default=AUTO,
-        show_default=True,
-        metavar="NAME",
-        help="The mapping: 'plain' for the operator itself, or one that packs the input differently, as "
-        "'windows' or 'strips=8x1'. 'auto' picks the fastest.",
-    )
-    @click.option("--explain", is_flag=True, help="Show the compared mappings and schedules.")
-    @click.option(
-        "--measure",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Simulate the N most promising schedules, and take the fastest.",
-    )
-    @click.option(
-        "--schedule",
-        "schedule_file",
-        type=path,
-        metavar="FILE",
-        help="Use the schedule in this file (.toml or .json).",
-    )
-    @click.option(
-        "--tuned",
-        type=path,
-        metavar="FILE",
-        help="Use the schedule in this file of records of 'accel tune' if it takes fewer cycles.",
-    )
-    @without_option
-    @click.option("--save-schedule", type=path, metavar="FILE", help="Write the schedule's steps.")
-    @click.option(
-        "-o",
-        "--output",
-        type=path,
-        help="The program file.  [default: OPERATOR.accel]",
-    )
-    @json_option
-    def shared(**_: Any) -> None:
-        """Only the options of this function are used."""
-
-    return shared.params
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +63,6 @@ class Request:
     as_json: bool
 
     def check(self) -> None:
-        """Refuse options that exclude one another."""
         context = click.get_current_context()
         checked_pass_names(self.without)
         if self.schedule_file is None:
@@ -153,14 +83,15 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled:
-    """A program and how it was chosen. ``choice`` holds the mapping and its plans, if there was a choice."""
+    """A program, and its mapping and plans if there was a choice."""
 
     workload: Workload
     program: Program
     choice: MappingChoice | None
 
 
-def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
+def compile_operator(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
+    """Compile an operator's workload, and return the exit code."""
     asked = Request(**options)
     asked.check()
     if asked.output is None and not asked.explain and asked.save_schedule is None:
@@ -216,7 +147,6 @@ def _faster_record(path: Path, workload: Workload, program: Program) -> Record |
 
 
 def _chosen(workload: Workload, target: Machine, asked: Request) -> MappingChoice:
-    """Return the chosen mapping and plan. With ``--measure``, the plan is the fastest simulated one."""
     with busy("choosing a schedule"):
         one = find_mapping(workload, PLAIN if asked.mapping == AUTO else asked.mapping)
         sides = planner_of(one.workload).sides
@@ -291,11 +221,11 @@ FIGURES = (
     "candidates",
     "error",
 )
-"""Keys of the output of ``--json``, in order."""
+"""Keys of ``--json``, in order."""
 
 
 def program_figures(compiled: Compiled, asked: Request) -> dict[str, Any]:
-    """Return size, plan and compile time of a program, and the requested options."""
+    """Return size, plan and compile time of a program."""
     program, choice, mean = compiled.program, compiled.choice, compiled.workload.epilogue
     instructions = program.instructions
     plans, mappings = list[dict[str, Any]](), list[dict[str, Any]]()
@@ -332,17 +262,3 @@ def _fault(config: Config, error: ProgramFault) -> dict[str, Any]:
         "config": config.label,
         "error": error_dict(error),
     }
-
-
-def _commands() -> Iterator[click.Command]:
-    together: dict[CommandFamily, list[Operator]] = {}
-    for operator in OPERATORS.values():
-        yield operator_command(operator, _shared_options(operator.machine), _run)
-        if operator.variant is not None:
-            together.setdefault(operator.variant.family, []).append(operator)
-    for family, operators in together.items():
-        yield family_command(family, operators, _shared_options(operators[0].machine), _run)
-
-
-COMMANDS: dict[str, click.Command] = {command.name or "": command for command in _commands()}
-"""A command for each operator and each family of operators, by name."""

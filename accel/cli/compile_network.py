@@ -1,4 +1,4 @@
-"""Compile, run and show networks on the command line."""
+"""``accel compile onnx``, and stages of a network."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -37,7 +37,6 @@ from accel.network.network_text import choices_text, network_text
 from accel.run.result import SCHEMA_VERSION
 
 _SHOWN_CUTS = 3
-"""Kinds of host nodes that are named in a summary."""
 
 
 def compile_onnx(
@@ -57,7 +56,7 @@ def compile_onnx(
     as_json: bool,
     **rewriting: Any,
 ) -> int:
-    """Execute :mod:`accel.cli.commands.compile_onnx`."""
+    """Execute the command."""
     request = RewriteRequest(**rewriting)
     if output is None and annotate is None and not explain:
         output = Path(f"{model.stem}.accel")
@@ -92,7 +91,9 @@ def compile_onnx(
     figures = _figures(program, output)
     rows = _rows(program, figures)
     key = model_key(click.get_current_context().params)
-    if key is not None and set(target.config.alu_ops) <= set(STOCK_NAMES):  # it covers no other declarations
+    if key is not None and set(target.config.alu_ops) <= set(
+        STOCK_NAMES
+    ):  # the key covers no other declarations
         known = CompiledModel(figures=figures, rows=rows, network=network_key(network, target, **options))
         write_compiled_model(key, known)
     if as_json:
@@ -166,23 +167,18 @@ def _programs_text(program: NetworkProgram, instructions: int) -> str:
 
 
 def _is_float(program: NetworkProgram) -> bool:
-    """Return whether quantization would bring work to the machine."""
+    """Whether quantization would move work to the machine."""
     return not program.chains or multiplies_float32(program.graph, program.parts)
 
 
 def _cut_rows(program: NetworkProgram) -> list[tuple[str, str]]:
-    """Return rows with the host nodes that most often end a program."""
+    """Return rows of the host nodes that most often end a program."""
     cuts = network_cuts(program)[:_SHOWN_CUTS] if len(program.chains) > 1 else ()
     return [("" if number else "cut by", cut.describe()) for number, cut in enumerate(cuts)]
 
 
 def show_network(file: Path, stage: str) -> str:
-    """Print a compiled network at one stage.
-
-    Raises:
-        AccelError: the stage is unknown, or exists for single programs only.
-        ProgramError: the file cannot be read.
-    """
+    """Return the text of a compiled network at a stage."""
     if stage not in NETWORK_STAGES:
         what = "is one of programs" if stage in PROGRAM_STAGES else "is none"
         raise AccelError(

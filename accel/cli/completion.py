@@ -9,7 +9,7 @@ from accel.base.errors import AccelError, nearest
 from accel.cli.stdout import write
 
 VARIABLE = "_ACCEL_COMPLETE"
-"""Environment variable that the shell's script sets to request completions."""
+"""The shell requests completions with this variable."""
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -39,6 +39,6 @@ def completion(shell: str | None) -> None:
 
 
 def answer(command: click.Command) -> int | None:
-    """Complete the current input if the shell requests it, and otherwise return None."""
+    """Complete the input if the shell requests it, otherwise return None."""
     instruction = os.environ.get(VARIABLE)
     return None if not instruction else shell_complete(command, {}, "accel", VARIABLE, instruction)

@@ -27,7 +27,7 @@ def debug(
     max_cycles: int,
     max_uops: int,
 ) -> int:
-    """Execute :mod:`accel.cli.commands.debug`."""
+    """Execute the command."""
     check_name("backend", backend, SIMULATORS)
     program = load_program(file, settings, serial=serial)
     arrays = read_arrays(input_files(inputs))
@@ -63,7 +63,6 @@ def _lines(script: Path | None) -> Iterator[str]:
 
 
 def _typed() -> Iterator[str]:
-    """Yield typed lines, with a history if the system supports it."""
     with suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - changes how input() works
     while True:

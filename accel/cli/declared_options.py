@@ -1,4 +1,4 @@
-"""Options that subcommands share. Their help must not import what a run needs."""
+"""Options that subcommands share. Help must not import the modules of a run."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -26,10 +26,10 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def complete(names: Iterable[str] | Callable[[], Iterable[str]], *, files: bool = False) -> Complete:
-    """Complete an option's value: one of some names, or a file if none matches.
+    """Complete a name, or a file if none matches.
 
     Args:
-        names: the names, or a function that imports them when they are needed.
+        names: may be a function that imports them on demand.
     """
 
     def found(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -54,12 +54,7 @@ def _settings(kinds: str) -> Iterable[str]:
 
 
 def config_option(default: str | None, shown: str | None = None) -> Callable[[F], F]:
-    """Return the option ``--config`` with completion.
-
-    Args:
-        default: the default machine, or None if it depends on other options.
-        shown: the default's description in the help, if not its name.
-    """
+    """Return ``--config``. A ``default`` of None depends on other options, and ``shown`` describes it."""
     return click.option(
         "--config",
         default=default,
@@ -71,7 +66,7 @@ def config_option(default: str | None, shown: str | None = None) -> Callable[[F]
 
 
 def backend_option(default: str, help_text: str) -> Callable[[F], F]:
-    """Return the option ``--backend`` with completion."""
+    """Return the option ``--backend``."""
     return click.option(
         "--backend",
         default=default,
@@ -83,7 +78,7 @@ def backend_option(default: str, help_text: str) -> Callable[[F], F]:
 
 
 def engine_option(help_text: str) -> Callable[[F], F]:
-    """Return the option ``--engine`` with completion."""
+    """Return the option ``--engine``."""
     return click.option(
         "--engine",
         metavar="|".join(ENGINE_NAMES),
@@ -104,13 +99,8 @@ order_option = click.option(
 def numbers_parser(
     form: str, separator: str, counts: Sequence[int]
 ) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
-    """Return a parser for several integers in one argument, for example ``56x56`` or ``1,1,2,2``.
-
-    Args:
-        form: the form, for messages.
-        separator: between the numbers.
-        counts: allowed numbers of integers.
-    """
+    """Return a parser for ``counts`` integers, for example ``56x56`` or ``1,1,2,2``. ``form`` is for
+    messages."""
 
     def parse(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
         if value is None:
@@ -124,7 +114,7 @@ def numbers_parser(
 
 
 def set_option(kinds: str) -> Callable[[F], F]:
-    """Return the repeatable option ``--set FIELD=VALUE``."""
+    """Return the option ``--set FIELD=VALUE``."""
     return click.option(
         "--set",
         "settings",
@@ -164,7 +154,7 @@ shape_option = click.option(
 
 
 def rewrite_options(command: F) -> F:
-    """Add ``--rewrite``, ``--rules``, ``--relaxation`` and ``--rewrite-seconds``."""
+    """Add ``--rewrite`` and its options."""
     search = click.option(
         "--rewrite",
         type=click.Choice(SEARCHES),

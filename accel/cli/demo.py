@@ -1,4 +1,4 @@
-"""``accel demo``: the whole flow from compilation to comparison, each stage in short."""
+"""``accel demo``: the flow from compilation to comparison."""
 
 from collections.abc import Mapping
 
@@ -26,10 +26,9 @@ _TITLES = {
     "asm": "5. Instructions, 128 bits each",
 }
 _LINES = {"streams": 12, "asm": 12}
-"""Number of lines shown of a stage. Stages with loops have their own number."""
 _LOOP_LINES = 32
 _CHART_CYCLES = 4000
-"""Cycles of the chart. In more, a column's most frequent state hides the transfers."""
+"""With more cycles, a column's most frequent state hides transfers."""
 
 
 def demo(
@@ -42,7 +41,7 @@ def demo(
     config: str | None,
     as_json: bool,
 ) -> int:
-    """Execute :mod:`accel.cli.commands.demo`."""
+    """Execute the command."""
     if network:
         _refuse(
             {"--size": size, "--verbose": verbose or None}, "the matrix product, which --network replaces"
@@ -67,7 +66,7 @@ def _refuse(options: Mapping[str, object], use: str) -> None:
 
 
 def _demo_product(size: int, config: str, *, verbose: bool) -> None:
-    """Print the result first: the headline, the main figures and the chart, in one screen."""
+    """Print headline, main figures and chart in one screen."""
     target = machine(config)
     with busy("compiling"):
         program = build(gemm(size, size, size, transpose_a=True, shift=12), target)

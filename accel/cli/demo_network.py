@@ -20,25 +20,13 @@ from accel.run.result import SCHEMA_VERSION
 Array = npt.NDArray[Any]
 
 _DRAWN = 3
-"""Number of pictures that are drawn."""
 _SHADES = " .:-=+*#%@"
 _HERTZ = 1_000_000
 
 
 def demo_network(*, count: int, config: str, backend: str, clock: int, as_json: bool) -> int:
-    """Classify pictures, print the results, and return the exit code.
-
-    Args:
-        count: number of pictures, at most :data:`~accel.network.digits.COUNT`.
-        config: the machine.
-        backend: the backend.
-        clock: frequency in MHz.
-        as_json: print a JSON object.
-
-    Raises:
-        AccelError: the machine is unknown or cannot run networks, or a run failed.
-        MismatchError: a tensor differs from numpy. With ``as_json`` only the exit code shows it.
-    """
+    """Classify pictures at ``clock`` MHz, and print the results. Raise a MismatchError if a tensor differs
+    from numpy, or with ``as_json`` return 1."""
     target = machine(config)
     pictures, classes = digits_pictures()
     pictures, classes = _mixed(pictures)[:count], _mixed(classes)[:count]
@@ -69,7 +57,7 @@ def demo_network(*, count: int, config: str, backend: str, clock: int, as_json: 
 
 
 def _mixed(array: Array) -> Array:
-    """Return the pictures in an order in which every prefix covers many classes."""
+    """Every prefix of this order covers many classes."""
     return array[np.random.default_rng(0).permutation(len(array))]
 
 
@@ -106,7 +94,7 @@ def _figures(
 
 
 def _agreement(images: Array, scores: Array) -> dict[str, int]:
-    """Return for how many pictures ONNX Runtime finds the same class, and the same scores bit for bit."""
+    """Count pictures for which ONNX Runtime finds the same class, and the same scores bit for bit."""
     theirs = run_onnx_runtime(MODEL.read_bytes(), {INPUT: images}, [OUTPUT])[OUTPUT]
     return {
         "same_class": int((theirs.argmax(1) == scores.argmax(1)).sum()),
@@ -148,7 +136,7 @@ def _rows(figures: dict[str, Any], first: NetworkResult) -> list[tuple[str, str]
 
 
 def _drawn(pictures: Array, classes: Array, found: Sequence[int]) -> str:
-    """Draw pictures next to one another, two rows of pixels per line, with captions."""
+    """Draw pictures side by side, two rows of pixels per line, with captions."""
     count, height, width = pictures.shape
     dark = pictures.reshape(count, height // 2, 2, width).mean(2)
     shades = (dark * (len(_SHADES) - 1) / WHITE).round().astype(int)

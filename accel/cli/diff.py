@@ -21,11 +21,11 @@ _PIPE_COLUMNS = 100
 _CAUSES = 10
 _LAYERS = 30
 _MOVED = 24
-"""Number of layers and tensors up to which all are listed. Longer lists contain only those that differ."""
+"""Longer lists of layers and tensors have only those that differ."""
 
 
 def diff(a: Path, b: Path, html: Path | None, seed: int, settings: tuple[str, ...], as_json: bool) -> int:
-    """Execute :mod:`accel.cli.commands.diff`."""
+    """Execute the command."""
     saved = [path.suffix == SUFFIX for path in (a, b)]
     if all(saved) and settings:
         raise AccelError("--set is given, and A and B are saved runs; it is for programs, which are run")
@@ -105,7 +105,6 @@ def _print(found: Comparison) -> None:
 
 
 def _layers(found: Comparison) -> Table:
-    """Return the rows of networks' layers. If there are many, return only those that differ."""
     table = _table("layers", ("", "A", "B", "B - A"))
     table.add_column("mostly")
     differing = [one for one in found.layers if one.difference or one.is_moved]
@@ -119,7 +118,6 @@ def _layers(found: Comparison) -> Table:
 
 
 def _traffic(found: Comparison) -> Table:
-    """Return the rows of traffic by tensor. If there are many, return only those that differ."""
     table = _table("bytes read and written", ("", "A", "B", "B - A"))
     moved = [
         (f"{change.key} {what}", change)

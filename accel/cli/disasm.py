@@ -8,5 +8,5 @@ from accel.cli.stdout import write
 
 
 def disasm(file: Path, micro_ops: int) -> None:
-    """Execute :mod:`accel.cli.commands.disasm`."""
+    """Execute the command."""
     write(disassemble(load_program(file), micro_ops=micro_ops))

@@ -15,17 +15,15 @@ if TYPE_CHECKING:
     from accel.run.result import Result
 
 _NAME_WIDTH = 40
-"""Characters of a layer's name."""
 
 
 def energy_json(result: "Result | NetworkResult", request: RunRequest) -> dict[str, Any]:
-    """Return the energy as an entry of a run's JSON object, or nothing without ``--energy``."""
+    """Return an entry for JSON, or nothing without ``--energy``."""
     return {"energy": result.energy().to_dict()} if request.energy else {}
 
 
 def show_energy(report: EnergyReport | None) -> None:
-    """Print the energy by component and by layer, and the rankings that hold over the whole range, if there
-    is a report."""
+    """Print energies by component and layer, and rankings."""
     if report is None:
         return
     unit, name = unit_of(report.total.nominal)

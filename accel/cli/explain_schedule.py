@@ -1,4 +1,4 @@
-"""Output of ``--explain``: the plans that the analytical model compared."""
+"""Output of ``--explain``: plans that the analytical model compared."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,26 +15,19 @@ from accel.compiler.plans.planner import Planner, TileSide
 from accel.core.config import Config
 
 _SHOWN = 10
-"""Number of plans in the table, in addition to the best one for each other number of virtual threads."""
+"""Number of plans in the table, plus the best of each other number of virtual threads."""
 
 
 def candidates_table(
     candidates: list[Candidate[Any]], planner: Planner[Any, Any], config: Config, width: int | None = None
 ) -> RenderableType:
-    """Return the table of the best candidates. A narrow terminal drops columns, but never cuts numbers.
-
-    Args:
-        candidates: best first.
-        planner: the planner of the candidates.
-        config: the configuration.
-        width: width of the terminal, or None for any width.
-    """
+    """Return a table of candidates, the best first. A ``width`` of None is any width."""
     return adaptive_table(_columns(candidates, planner, config), width)
 
 
 def choice_reason(candidates: Sequence[Candidate[Any]]) -> str:
-    """Return why the first candidate was chosen although another is predicted to be faster, as a sentence.
-    Empty if none is, or if the plans were simulated."""
+    """Explain a choice although another candidate is predicted to be faster. Empty if none is, or if plans
+    were simulated."""
     chosen, *others = candidates
     faster = [one for one in others if one.prediction.cycles < chosen.prediction.cycles]
     if not faster or chosen.simulated_cycles is not None:
@@ -55,8 +48,7 @@ def choice_reason(candidates: Sequence[Candidate[Any]]) -> str:
 
 
 def mappings_table(compared: Sequence[ComparedMapping]) -> Table:
-    """Return the table of compared mappings, the chosen one first. A mapping that was ruled out shows its
-    lower bound."""
+    """The chosen mapping comes first. One that was ruled out shows its lower bound."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, heading in enumerate(("", "mapping", "input bytes", "times", "predicted cycles")):
         table.add_column(heading, justify="right" if number > 1 else "left", no_wrap=True)
@@ -73,7 +65,7 @@ def mappings_table(compared: Sequence[ComparedMapping]) -> Table:
 
 
 def passes_table(effects: Sequence[PassEffect]) -> Table:
-    """The reorder passes in the order in which they run, with their effects."""
+    """Return a table of reorder passes, in order."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("reorder pass", "effect"):
         table.add_column(heading, no_wrap=True)
@@ -148,7 +140,7 @@ def _best(candidates: list[Candidate[Any]]) -> list[tuple[int, Candidate[Any]]]:
 
 
 def candidate_dict(candidate: Candidate[Any], planner: Planner[Any, Any], config: Config) -> dict[str, Any]:
-    """Return a candidate as plain data, with sizes in elements and traffic in bytes."""
+    """Sizes are in elements, traffic in bytes."""
     plan, prediction = candidate.plan, candidate.prediction
     return {
         **planner.tile_sizes(plan, config),
@@ -170,7 +162,7 @@ def candidate_dict(candidate: Candidate[Any], planner: Planner[Any, Any], config
 
 
 def chosen_rows(chosen: dict[str, Any], planner: Planner[Any, Any], config: Config) -> list[tuple[str, str]]:
-    """Return the rows that describe the chosen plan, from :func:`candidate_dict`."""
+    """Return the rows of the chosen plan."""
     shown_sides = [
         side for side in planner.sides if side.always_shown or chosen[side.key] > side.block_elements(config)
     ]

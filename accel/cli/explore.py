@@ -1,4 +1,4 @@
-"""Search a space of machines, on the command line."""
+"""``accel explore``: search a space of machines."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,6 @@ from accel.sweeps.executors import check_dask
 from accel.sweeps.sweep_plots import check_matplotlib
 
 _SHOWN = 20
-"""Number of printed points of the front."""
 _JOURNAL, _CSV, _PAGE, _PICTURE = "the journal", "the table", "the page", "the picture"
 _POINTS = "the points"
 _ENDINGS = {
@@ -49,7 +48,7 @@ def explore_command(
     scheduler: str | None,
     as_json: bool,
 ) -> int:
-    """Execute :mod:`accel.cli.commands.explore`."""
+    """Execute the command."""
     check_name("executor", executor, EXECUTORS)
     spec = load_exploration(file).with_options(sampler=sampler, trials=trials, seed=seed)
     check_sampler(spec.sampler)

@@ -8,7 +8,7 @@ from accel.core.isa_manual import isa_manual
 
 
 def isa(config: str, settings: tuple[str, ...]) -> None:
-    """Execute :mod:`accel.cli.commands.isa`."""
+    """Execute the command."""
     target = machine(config, **parse_settings(settings))
     notice(f"the manual of {machine_text(target.config)}")
     write(isa_manual(target.config))

@@ -1,4 +1,4 @@
-"""Options and files of commands that measure many points, and the hint after an interruption."""
+"""Options and files of commands that measure many points."""
 
 import shlex
 import sys
@@ -31,18 +31,14 @@ _OPTIONS = (
 
 
 def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--fresh``, ``--jobs``, ``--executor`` and ``--scheduler`` to a command."""
+    """Add options of measurements."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def folder_option(default: str) -> Callable[[F], F]:
-    """Return the option ``-o`` for the folder of the results.
-
-    Args:
-        default: what the folder is named after, for the help.
-    """
+    """Return ``-o``. ``default`` describes the default in the help."""
     return click.option(
         "-o",
         "--output",
@@ -53,12 +49,8 @@ def folder_option(default: str) -> Callable[[F], F]:
 
 
 def make_folder(folder: Path, targets: Mapping[str, Path], given: Mapping[str, Path]) -> None:
-    """Make the folder of the results, and check that all files in it can be written.
-
-    Args:
-        targets: the files to write, by what they hold, for messages.
-        given: the files that the command reads, likewise. A target must not be one of them.
-    """
+    """Make the folder of the results, and check that its files can be written and differ from ``given``
+    ones."""
     check_distinct(targets, given)
     check_folder(folder)
     folder.mkdir(exist_ok=True)
@@ -68,7 +60,7 @@ def make_folder(folder: Path, targets: Mapping[str, Path], given: Mapping[str, P
 
 @contextmanager
 def hint_to_resume(journal: Path) -> Iterator[None]:
-    """Tell the user of an interrupted command how to continue it."""
+    """Tell how to continue an interrupted command."""
     try:
         yield
     except KeyboardInterrupt:

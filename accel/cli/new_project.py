@@ -18,20 +18,13 @@ FILES = {
     "test_core.py": "test_core.py.txt",
     ".github/workflows/simulate.yml": "simulate.yml.txt",
 }
-"""Files of a project, and those of ``project_template`` that they are made from."""
+"""Source of each file, in ``project_template``."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-"""Names of Python distributions, see the packaging specification "Names and normalization"."""
+"""Python's packaging specification "Names and normalization"."""
 
 
 def project_files(name: str) -> dict[str, bytes]:
-    """Return the files of a new project by name.
-
-    Args:
-        name: of the project.
-
-    Raises:
-        AccelError: a project cannot have this name.
-    """
+    """Return files by name. Raise an AccelError for a name that a project cannot have."""
     if not _NAME.fullmatch(name):
         raise AccelError(
             f"the project's name is {name!r}; it must have letters, digits, '.', '_' and '-' alone, and "
@@ -43,7 +36,7 @@ def project_files(name: str) -> dict[str, bytes]:
 
 
 def new_project(folder: Path, as_json: bool) -> None:
-    """Execute :mod:`accel.cli.commands.new_project`."""
+    """Execute the command."""
     written = project_files(folder.resolve().name)
     write_folder(folder, written)
     if as_json:

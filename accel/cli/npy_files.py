@@ -1,4 +1,4 @@
-"""Arrays in .npy and .npz files, as input and output of commands."""
+"""Arrays in .npy and .npz files."""
 
 import io
 import zipfile
@@ -17,33 +17,17 @@ from accel.cli.shared_options import named_values
 _SUFFIX = ".npy"
 _FORM = f"NAME=FILE{_SUFFIX}, as A=a{_SUFFIX}"
 _MAX_ARCHIVE_BYTES = 1 << 33
-"""Largest total size of the arrays in a .npz file."""
 
 
 def input_files(texts: tuple[str, ...], names: Sequence[str] = ()) -> dict[str, Path]:
-    """Return the files of ``--input NAME=FILE.npy`` arguments by name.
-
-    Args:
-        texts: the arguments.
-        names: valid names, which may contain ``=``.
-
-    Raises:
-        AccelError: an argument has another form, or a name appears twice.
-    """
+    """Return the files of ``--input NAME=FILE.npy`` by name. Known ``names`` may contain ``=``. Raise an
+    AccelError for another form, or a repeated name."""
     return {name: Path(path) for name, path in named_values("--input", texts, _FORM, names).items()}
 
 
 def output_files(texts: tuple[str, ...], names: Sequence[str] = ()) -> dict[str, Path]:
-    """Return the files of ``--output NAME=FILE.npy`` arguments by name.
-
-    Args:
-        texts: the arguments.
-        names: valid names, which may contain ``=``.
-
-    Raises:
-        AccelError: as :func:`input_files`.
-        ProgramError: a file's name does not end in .npy. Devices may have any name.
-    """
+    """As :func:`input_files`, for ``--output``. Raise a ProgramError for another suffix than .npy, except
+    of devices."""
     found = {name: Path(path) for name, path in named_values("--output", texts, _FORM, names).items()}
     for name, path in found.items():
         if path.suffix != _SUFFIX and not is_device(path):
@@ -54,40 +38,25 @@ def output_files(texts: tuple[str, ...], names: Sequence[str] = ()) -> dict[str,
 
 
 def read_arrays(files: Mapping[str, Path]) -> dict[str, npt.NDArray[Any]]:
-    """Read the arrays of :func:`input_files`.
-
-    Raises:
-        ProgramError: a file cannot be read.
-    """
+    """Read the arrays of :func:`input_files`."""
     return {name: read_array(name, str(path)) for name, path in files.items()}
 
 
 def read_array(name: str, path: str) -> npt.NDArray[Any]:
-    """Read an array from a .npy file. Nothing in it is executed.
-
-    Raises:
-        ProgramError: the file cannot be read or is not a .npy file.
-    """
+    """Read a .npy file without executing content, or raise a ProgramError."""
     return read_npy(f"input {name} from {path!r}", path)
 
 
 def array_file(array: npt.NDArray[Any]) -> bytes:
-    """Return an array as the content of a .npy file."""
+    """Return the content of a .npy file."""
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
 
 
 def read_archive(option: str, path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Read the arrays of a .npz file by name. Nothing in it is executed.
-
-    Args:
-        option: the option that names the file, for error messages.
-        path: the file.
-
-    Raises:
-        ProgramError: the file cannot be read, is not a .npz file, or is too large.
-    """
+    """Read a .npz file by name of array, without executing content. ``option`` is for messages. Raise a
+    ProgramError for an unreadable or too large file."""
     what = f"{option} {str(path)!r}"
     try:
         with zipfile.ZipFile(path) as archive:
@@ -102,7 +71,7 @@ def read_archive(option: str, path: Path) -> dict[str, npt.NDArray[Any]]:
         raise ProgramError(f"{what} is no .npz file; numpy.savez writes what is needed") from None
     except ProgramError:
         raise
-    except Exception as error:  # damaged archives raise many kinds of errors
+    except Exception as error:  # damaged archives raise many kinds
         if "Object arrays" in str(error):
             raise ProgramError(f"{what} holds Python objects; arrays of numbers are needed") from None
         raise ProgramError(f"{what} is damaged: {error}") from None

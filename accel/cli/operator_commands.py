@@ -1,4 +1,4 @@
-"""Commands of ``accel compile``, generated from the declarations of operators."""
+"""Commands of ``accel compile`` and ``accel tune`` for operators."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from accel.compiler.ops.quantized_layers import RESIDUAL_OPERATIONS
 from accel.compiler.plans.planner import TileSide
 
 Run = Callable[[Operator, dict[str, Any], dict[str, Any]], int]
-"""Compiles an operator's workload, from its arguments and the shared options by name."""
+"""Gets an operator, its arguments, and the shared options by name."""
 
 _TYPES: dict[ParameterKind, Any] = {
     ParameterKind.NUMBER: click.FLOAT,
@@ -43,16 +43,7 @@ def operator_command(
     closing: str = _SCHEDULING,
     examples: Sequence[str] | None = None,
 ) -> click.Command:
-    """Return the command of an operator.
-
-    Args:
-        operator: its options come first.
-        shared: options that all commands share.
-        run: the command's function.
-        group: the command is ``accel GROUP OPERATOR``.
-        closing: last paragraph of the help.
-        examples: instead of the operator's own, which are for ``accel compile``.
-    """
+    """Return ``accel GROUP OPERATOR``. The help ends with ``closing`` and ``examples``."""
 
     def call(**values: Any) -> int:
         given, rest = _divided(values, shared)
@@ -68,7 +59,7 @@ def operator_command(
 def family_command(
     family: CommandFamily, operators: Sequence[Operator], shared: Sequence[click.Parameter], run: Run
 ) -> click.Command:
-    """Return a command that several operators share. Each also has its own."""
+    """Return a command of several operators. Each also has its own."""
     by_value = {one.variant.value: one for one in operators if one.variant is not None}
 
     def call(**values: Any) -> int:
@@ -131,7 +122,6 @@ def _divided(
 
 
 def _check_needed(operator: Operator, given: Mapping[str, Any]) -> None:
-    """Refuse a missing parameter. The message names its option."""
     found = set().union(*(operator.parameters_named(name) for name in given))
     for one in operator.parameters:
         if operator.is_needed(one) and one.name not in found:
@@ -227,10 +217,10 @@ def _option(operator: Operator, parameter: Parameter, *, required: bool) -> clic
 
 
 def tile_sides(sides: Sequence[TileSide], text: str) -> dict[str, int]:
-    """Return the sides of ``--tile``: ``64x128`` for the first ones in order, or ``m=64,k=32``.
+    """Parse ``--tile``: ``64x128`` for the first sides, or ``m=64,k=32``.
 
     Raises:
-        click.BadParameter: the form is wrong, or a side is unknown.
+        click.BadParameter: wrong form, or unknown side.
     """
     order = "x".join(side.short_name.upper() for side in sides)
     wrong = f"{text!r} is not of the form {order}, or {sides[0].short_name}=N,..."

@@ -27,7 +27,7 @@ def package(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Execute :mod:`accel.cli.commands.package`."""
+    """Execute the command."""
     called = _name(file if name is None else Path(name))
     check_folder(output, force=force)
     network = is_network(file)
@@ -49,11 +49,7 @@ def package(
 
 
 def _name(path: Path) -> str:
-    """Return the name of a package.
-
-    Raises:
-        AccelError: the driver uses the name.
-    """
+    """Raise an AccelError for a name of the driver."""
     found = identifier(path.stem)
     if found == "accel" or found.startswith("accel_"):
         raise AccelError(f"the package's name is {found!r}; names with 'accel' are the driver's, give --name")

@@ -1,4 +1,4 @@
-"""Options of commands that run a program and draw the run."""
+"""Pictures of a command's run."""
 
 import shutil
 import sys
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from accel.views import Report, Timeline, Trace
 
 STDOUT = "-"
-"""File name that means standard output."""
 _PIPE_COLUMNS = 100
 
 
 class Pictures:
-    """The requested pictures. Invalid requests are refused before the run."""
+    """Requested pictures, checked before the run."""
 
     _files: "dict[type[Report | Timeline | Trace], str]"
 
@@ -61,32 +60,25 @@ class Pictures:
 
     @property
     def wanted(self) -> bool:
-        """Whether anything is to be drawn, so that the run must be recorded."""
+        """Whether the run must be recorded."""
         return self._text or bool(self._files)
 
     @property
     def targets(self) -> dict[str, Path]:
-        """Return the files to write, by option."""
         return {f"--{picture.what}": Path(path) for picture, path in self._files.items()}
 
     def draw(self, result: Result, advised: "AdviceReport | None" = None) -> None:
-        """Write the files. The report includes advice if there is any."""
         for picture, path in self._files.items():
             more = {"advised": advised} if picture.what == "report" and advised is not None else {}
             with busy(f"drawing {path}"):
                 picture(result, name=self._name, **more).save(path)
 
     def show(self, result: Result) -> None:
-        """Print the pictures for standard output."""
         if self._text:
             write("\n" + terminal_timeline(result))
 
     def draw_stopped(self, error: AccelError) -> list[Path]:
-        """Draw the cycles before an error that ended the run, or print that nothing can be drawn.
-
-        Returns:
-            The written files.
-        """
+        """Draw the cycles before an error, or tell that nothing can be drawn. Return the written files."""
         result = error.result if isinstance(error, MachineError) else None
         if isinstance(result, Result) and result.cycles is not None:
             self.draw(result)
@@ -99,12 +91,8 @@ class Pictures:
 
 
 def terminal_timeline(result: Result, cycles: int | None = None) -> str:
-    """Return the pipeline chart as text in the terminal's width and character set.
-
-    Args:
-        result: the run.
-        cycles: draw at most this number of cycles, from the middle of the run. By default all.
-    """
+    """Return the chart in the terminal's width and character set. ``cycles`` limits it to the middle of
+    the run."""
     from accel.views import Timeline  # noqa: PLC0415  # slow to import
 
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_COLUMNS
@@ -118,11 +106,11 @@ def terminal_timeline(result: Result, cycles: int | None = None) -> str:
 
 
 def written_at(wave: Path | None) -> dict[Path, int]:
-    """Return when a wave file and its save file were written, in nanoseconds, if they exist."""
+    """Return times in nanoseconds of a wave file and its save file."""
     paths = () if wave is None else (wave, save_path(wave))
     return {path: path.stat().st_mtime_ns for path in paths if path.exists()}
 
 
 def new_waves(wave: Path | None, before: Mapping[Path, int]) -> list[Path]:
-    """Return the files that a run has written. A save file of the user's is not among them."""
+    """A save file of the user is not new."""
     return [path for path, when in written_at(wave).items() if before.get(path) != when]

@@ -1,4 +1,4 @@
-"""``accel quantize``: quantization of a float network, and its error."""
+"""``accel quantize``: quantization of a float network."""
 
 import math
 from dataclasses import asdict
@@ -22,7 +22,6 @@ from accel.network.exact_scales import with_exact_scales
 from accel.run.result import SCHEMA_VERSION
 
 _SHOWN_LAYERS = 10
-"""Tensors in the table of ``--per-layer``."""
 
 
 def quantize(
@@ -37,7 +36,7 @@ def quantize(
     per_layer: bool,
     as_json: bool,
 ) -> int:
-    """Execute :mod:`accel.cli.commands.quantize`."""
+    """Execute the command."""
     check_targets({"-o": output}, {"MODEL.onnx": model, "--calibrate": data})
     sizes = parse_shapes(shapes)
     normalization = [_numbers(name, text) for name, text in (("--mean", mean), ("--std", std))]

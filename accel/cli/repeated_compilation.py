@@ -1,4 +1,4 @@
-"""``accel compile onnx``, which copies the file of a model that it has compiled before from the cache."""
+"""``accel compile onnx`` with a cache of compiled models."""
 
 import time
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from accel.cli.terminal_output import figures_table, print_json, show
 
 
 def compile_onnx(**options: Any) -> int:
-    """Execute :mod:`accel.cli.commands.compile_onnx`."""
+    """Execute the command."""
     begin = time.perf_counter()
     known = read_compiled_model(options)
     if known is not None:

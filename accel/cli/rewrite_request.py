@@ -1,4 +1,4 @@
-"""The values of the options that choose a search for a better graph."""
+"""Options that choose a search for a better graph."""
 
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -10,7 +10,7 @@ from accel.base.rewrite_choices import RELAXATION, SEARCHES_BY_COST, SECONDS, Se
 
 @dataclass(frozen=True, kw_only=True)
 class RewriteRequest:
-    """The values of :func:`~accel.cli.declared_options.rewrite_options`, by name."""
+    """Values of :func:`~accel.cli.declared_options.rewrite_options`."""
 
     rewrite: Search = "greedy"
     rules: Path | None = None
@@ -19,12 +19,11 @@ class RewriteRequest:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> "RewriteRequest":
-        """Move the values from a command's options to a request."""
         return cls(**{one.name: options.pop(one.name) for one in fields(cls) if one.name in options})
 
     @property
     def build_options(self) -> dict[str, Any]:
-        """Options of :func:`~accel.network.network_cache.build_or_read`, without those of other searches."""
+        """Options of :func:`~accel.network.network_cache.build_or_read` for this search."""
         found: dict[str, Any] = {"rewrite": self.rewrite, "rules": self.rules}
         if self.rewrite in SEARCHES_BY_COST:
             from accel.rewriting.search_result import SearchLimits  # noqa: PLC0415  # programs need none
@@ -35,14 +34,8 @@ class RewriteRequest:
         return found
 
     def check_unused(self, reason: str) -> None:
-        """Refuse these options for commands that compile nothing.
-
-        Args:
-            reason: completes the message, for example ``--backend is not``.
-
-        Raises:
-            AccelError: an option is given.
-        """
+        """Raise an AccelError for options of commands that compile nothing. ``reason`` completes the
+        message, for example ``--backend is not``."""
         for name, value in asdict(self).items():
             if value != getattr(RewriteRequest(), name):
                 raise AccelError(f"--{name.replace('_', '-')} is given, and {reason}")

@@ -1,4 +1,4 @@
-"""``accel run``: run a program or a network on a simulator or on the hardware."""
+"""``accel run`` of a program."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def run(**options: Any) -> int:
-    """Execute :mod:`accel.cli.commands.run`."""
+    """Execute the command."""
     request = RunRequest(rewriting=RewriteRequest.take(options), **options)
     request.check()
     if request.is_model or is_network(request.file):
@@ -42,7 +42,6 @@ def run(**options: Any) -> int:
 
 
 def _run_program(request: RunRequest) -> int:
-    """Run a program, write the requested files, print the figures, and return the exit code."""
     program = load_program(request.file, request.settings, serial=request.serial)
     sources = input_files(request.inputs)
     arrays = read_arrays(sources)
@@ -131,14 +130,14 @@ def find_advice(result: Result) -> "AdviceReport":
 
 
 def save_run(path: Path, result: Result, **options: Any) -> None:
-    """Save a run, with the options of :meth:`~accel.views.saved_run.SavedRun.of`."""
+    """Save a run."""
     from accel.views.saved_run import SavedRun  # noqa: PLC0415  # slow to import
 
     SavedRun.of(result, **options).save(path)
 
 
 def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, Any]:
-    """Return the JSON object of a run that an error ended."""
+    """Return the JSON object of a failed run."""
     return RunFigures(
         backend=backend,
         config=program.config.label,
@@ -154,7 +153,7 @@ def print_result(
     tokens: TokenReport | None = None,
     advised: "AdviceReport | None" = None,
 ) -> None:
-    """Print the figures of a run, and the result of the token check and the best advice if there are any."""
+    """Print the figures of a run."""
     found = headline(result)
     if found is not None:
         show(f"{found.with_advice(advised).text}\n")

@@ -14,7 +14,7 @@ from accel.cli.npy_files import array_file, input_files, output_files, read_arra
 from accel.cli.picture_options import STDOUT, Pictures, new_waves, written_at
 from accel.cli.run_request import RunRequest, fault_figures
 from accel.cli.run_samples import run_samples
-from accel.cli.shared_options import critical_json, given, machine_row, parse_shapes
+from accel.cli.shared_options import critical_json, given, parse_shapes
 from accel.cli.stall_tables import advice_table, critical_table, instruction_name, segments_table
 from accel.cli.stdout import wrote
 from accel.cli.terminal_output import busy, figures_table, print_json, show, terminal_width
@@ -37,11 +37,7 @@ from accel.run.result import SCHEMA_VERSION
 
 
 def run_network(request: RunRequest) -> int:
-    """Run a compiled network, or compile a model and run it, and return the exit code.
-
-    Raises:
-        AccelError: the file, an option or the run is at fault.
-    """
+    """Run a network, or compile a model and run it."""
     if request.order == "random":
         raise AccelError(
             f"--order random is given, and {str(request.file)!r} holds a network; it is for single programs"
@@ -106,7 +102,7 @@ def run_network(request: RunRequest) -> int:
     show(layers_table(result, terminal_width()))
     _explain_overlap(result)
     rewriting = [] if program.rewriting is None else [("rewritten", program.rewriting.describe())]
-    show(figures_table([*_result_rows(result, is_model=request.is_model), *rewriting]))
+    show(figures_table([*_result_rows(result, request), *rewriting]))
     show_path(result)
     show_energy(result.energy() if request.energy else None)
     if advised is not None:
@@ -120,7 +116,6 @@ def run_network(request: RunRequest) -> int:
 
 
 def _network_program(request: RunRequest) -> NetworkProgram:
-    """Return the compiled network of the file, or compile the model."""
     if not request.is_model:
         return load_network(request.file).with_timing(request.overrides)
     with busy("compiling"):
@@ -131,7 +126,6 @@ def _network_program(request: RunRequest) -> NetworkProgram:
 
 
 def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:
-    """Return the pictures of each program, with its number in the names of the files."""
     return [
         Pictures(
             report=None,
@@ -167,7 +161,7 @@ def _advice(program: NetworkProgram, result: NetworkResult) -> AdviceReport:
 
 
 def show_path(result: NetworkResult) -> None:
-    """Print the causes and longest segments of the critical path over all programs."""
+    """Print the critical path over all programs."""
     path = result.known_path
     if not path:
         return
@@ -183,7 +177,7 @@ def show_path(result: NetworkResult) -> None:
 
 
 def _numbered(path: str | None, number: int, program: NetworkProgram) -> str | None:
-    """Return a file name with a program's number inserted. Other targets stay."""
+    """Other targets stay."""
     if path is None or path == STDOUT or len(program.chains) == 1:
         return path
     given = Path(path)
@@ -192,13 +186,7 @@ def _numbered(path: str | None, number: int, program: NetworkProgram) -> str | N
 
 
 def layers_table(result: NetworkResult, width: int | None = None) -> RenderableType:
-    """Return the table of layers: name, placement, mapping, MACs, simulated and predicted cycles, utilization
-    and the causes on the critical path.
-
-    Args:
-        result: the run.
-        width: width of the terminal in characters, or None for any width.
-    """
+    """Return a table of layers."""
 
     def cells(text: Callable[[LayerResult], str]) -> list[str]:
         return [text(layer) for layer in result.layers]
@@ -233,7 +221,7 @@ def layers_table(result: NetworkResult, width: int | None = None) -> RenderableT
 
 
 def _explain_overlap(result: NetworkResult) -> None:
-    """Explain layers whose products take more cycles than the table counts for them."""
+    """Explain a utilization above 100 %."""
     names = [layer.name for layer in result.layers if (layer.utilization or 0) > 1]
     if names:
         show(
@@ -242,8 +230,8 @@ def _explain_overlap(result: NetworkResult) -> None:
         )
 
 
-def _result_rows(result: NetworkResult, *, is_model: bool) -> list[tuple[str, str]]:
-    rows = [machine_row(result.config) if is_model else ("machine", str(result.config))]
+def _result_rows(result: NetworkResult, request: RunRequest) -> list[tuple[str, str]]:
+    rows = [request.machine_row(result.config)]
     if result.cycles is not None:
         rows.append(("cycles", f"{result.cycles:,}"))
     if result.utilization is not None:

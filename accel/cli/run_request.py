@@ -8,18 +8,18 @@ from typing import Any
 from accel.base.errors import AccelError, ProgramFault
 from accel.base.run_choices import UNTIMED
 from accel.cli.rewrite_request import RewriteRequest
-from accel.cli.shared_options import parse_settings
+from accel.cli.shared_options import machine_row, parse_settings
 from accel.core.config import Config
 from accel.network.model_files import is_model
 from accel.run.result import SCHEMA_VERSION, error_dict
 
 DIGITS = Path("digits")
-"""The argument that stands for the network that comes with accel, unless a file has this name."""
+"""The network of accel, unless a file has this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """The values of the options of ``accel run``, by name; see ``accel run --help``."""
+    """Options as in ``accel run --help``."""
 
     file: Path
     config: str | None
@@ -48,22 +48,19 @@ class RunRequest:
 
     @property
     def is_model(self) -> bool:
-        """Whether the argument is a model, which must be compiled first."""
         return is_model(self.file) or self.is_digits
 
     @property
     def is_digits(self) -> bool:
-        """Whether the argument is the network that comes with accel."""
+        """Whether the argument is the network of accel."""
         return self.file == DIGITS and not self.file.exists()
 
     @cached_property
     def overrides(self) -> dict[str, str]:
-        """The configuration fields that this run sets."""
         return parse_settings(self.settings) | ({"serial": "1"} if self.serial else {})
 
     @property
     def run_options(self) -> dict[str, Any]:
-        """Options that the runs of programs and of networks share."""
         return {
             "backend": self.backend,
             "engine": self.engine,
@@ -72,12 +69,12 @@ class RunRequest:
             "max_uops": self.max_uops,
         }
 
-    def check(self) -> None:
-        """Refuse options that exclude each other.
+    def machine_row(self, config: Config) -> tuple[str, str]:
+        """Return the row of the machine. That of a compiled network is no default of this command."""
+        return machine_row(config) if self.is_model else ("machine", str(config))
 
-        Raises:
-            AccelError: an option does not apply to the file or to the backend.
-        """
+    def check(self) -> None:
+        """Raise an AccelError for options that exclude one another."""
         if self.serial and self.backend == "functional":
             raise AccelError(
                 "--serial is given with the backend 'functional', which has no time; sim and rtl do"
@@ -99,5 +96,5 @@ class RunRequest:
 
 
 def fault_figures(config: Config, error: ProgramFault) -> dict[str, Any]:
-    """Return the JSON object of a network's run that ends with an error of the machine."""
+    """Return the JSON object of a failed network."""
     return {"schema_version": SCHEMA_VERSION, "config": config.label, "error": error_dict(error)}

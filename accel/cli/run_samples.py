@@ -1,4 +1,4 @@
-"""``accel run --state``: a network that takes several samples one after another."""
+"""``accel run --state``: a network with state, sample by sample."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,19 +21,16 @@ from accel.run.result import SCHEMA_VERSION
 
 _Array = npt.NDArray[Any]
 OWN_STATE = "model"
-"""Argument of ``--state`` for the pairs that the model itself has."""
+"""``--state`` for the model's own pairs."""
 _DEFAULT_SAMPLES = 1
-"""Runs if no input is given."""
+"""Number of samples without inputs."""
 
 
 def run_samples(request: RunRequest, program: NetworkProgram) -> int:
-    """Run a network once for each sample, and return the exit code.
+    """Run a network once for each sample.
 
-    Each input file has one more axis than the input, in front: samples. Outputs are stacked alike. An input
-    with state takes its first value from a file without this axis, or starts at 0.
-
-    Raises:
-        AccelError: an option does not go with ``--state``, or a name or a shape does not fit.
+    The first axis of files of inputs and outputs counts samples. An input with state starts at 0, or at a
+    file without this axis.
     """
     _check(request)
     graph = program.graph
@@ -68,7 +65,7 @@ def run_samples(request: RunRequest, program: NetworkProgram) -> int:
 def _run_each(
     request: RunRequest, session: NetworkSession, arrays: Mapping[str, _Array], count: int
 ) -> list[NetworkResult]:
-    """Run all samples. Missing inputs are random."""
+    """Missing inputs are random."""
     results: list[NetworkResult] = []
     free = [name for name in session.program.graph.inputs if name not in session.state]
     with busy("running") as note:
@@ -101,7 +98,6 @@ def _check(request: RunRequest) -> None:
 
 
 def _count(arrays: Mapping[str, _Array]) -> int:
-    """Return the number of samples, which all inputs must have."""
     for name, values in arrays.items():
         if not values.ndim:
             raise ShapeError(f"input {name!r} is a single number; with --state its first axis counts samples")
@@ -135,7 +131,7 @@ def _report(request: RunRequest, results: list[NetworkResult], targets: Mapping[
     if request.as_json:
         print_json(figures)
         return 1 if wrong else 0
-    rows = [("samples", f"{len(results):,}")]
+    rows = [request.machine_row(results[0].config), ("samples", f"{len(results):,}")]
     if cycles:
         rows.append(("cycles", f"{sum(cycles):,}, {min(cycles):,} to {max(cycles):,} for a sample"))
     rows.append(("mismatches", "not compared" if wrong is None else f"{wrong:,}"))

@@ -1,4 +1,4 @@
-"""Values of options, output and progress that subcommands share."""
+"""Values of options, output and progress of commands."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,12 +16,11 @@ from accel.run.program import Program
 from accel.run.replay import load_any
 
 _SEGMENTS = 20
-"""Number of critical-path segments in JSON."""
 DEFAULT_NOTE = "the default, --config changes it"
 
 
 def machine_text(config: Config) -> str:
-    """Return the machine that ``--config`` gave, or its default, and then say that it is the default."""
+    """Mention if the machine is the default of ``--config``."""
     context = click.get_current_context(silent=True)
     source = None if context is None else context.get_parameter_source("config")
     chosen = source in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
@@ -29,22 +28,13 @@ def machine_text(config: Config) -> str:
 
 
 def machine_row(config: Config) -> tuple[str, str]:
-    """Return the row of a command's machine in a table, as :func:`machine_text`."""
+    """Return a table's row of :func:`machine_text`."""
     return ("machine", machine_text(config))
 
 
 def named_values(option: str, texts: Iterable[str], form: str, names: Sequence[str] = ()) -> dict[str, str]:
-    """Return the ``NAME=VALUE`` arguments of a repeatable option as a mapping.
-
-    Args:
-        option: the option's name.
-        texts: the arguments.
-        form: the expected form, with an example.
-        names: known names, which may contain ``=``. The longest match counts.
-
-    Raises:
-        AccelError: an argument has another form, or a name appears twice.
-    """
+    """Return ``NAME=VALUE`` arguments as a mapping. Known ``names`` may contain ``=``, and the longest
+    match counts. Raise an AccelError for another ``form``, or a repeated name."""
     values: dict[str, str] = {}
     for text in texts:
         known = max((name for name in names if text.startswith(f"{name}=")), key=len, default=None)
@@ -62,24 +52,14 @@ def named_values(option: str, texts: Iterable[str], form: str, names: Sequence[s
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, str]:
-    """Return ``--set FIELD=VALUE`` arguments as a mapping.
-
-    Raises:
-        AccelError: as :func:`named_values`.
-    """
+    """Return the values of ``--set`` by field."""
     found = named_values("--set", settings, "FIELD=VALUE, as read_latency=100")
     return {name: value.strip() for name, value in found.items()}
 
 
 def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = False) -> Program:
-    """Load a program file, an assembly text, a vector or the program of a network, with timing settings for
-    this run.
-
-    Raises:
-        AccelError: a setting has another form than FIELD=VALUE or appears twice.
-        ProgramError: the file cannot be read.
-        ConfigError: a setting is unknown or not a timing field.
-    """
+    """Load a program, assembly text, vector or network of one program, with timing ``settings``. Raise a
+    ProgramError for an unreadable file, and a ConfigError or AccelError for a wrong setting."""
     if is_network(path):
         from accel.network.network_file import load_network, single_program  # noqa: PLC0415  # slow to import
 
@@ -97,44 +77,36 @@ def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = Fal
 
 
 def program_files(path: Path) -> dict[str, Path]:
-    """Return the files that :func:`load_program` reads, by their names in messages."""
+    """Return the files of :func:`load_program` by their names in messages."""
     if path.is_dir():
         return {f"FILE ({name})": path / name for name in conformance_vectors.FILES}
     return {"FILE": path}
 
 
 def config_file(config: str) -> dict[str, Path]:
-    """Return the file of ``--config``, if it is one."""
+    """Return the file of ``--config``, if any."""
     return {} if config in NAMED else {"--config": Path(config)}
 
 
 def given(paths: Mapping[str, Path | None]) -> dict[str, Path]:
-    """Return the paths that exist."""
+    """Return paths that are not None."""
     return {name: path for name, path in paths.items() if path is not None}
 
 
 def check_name(what: str, name: str, valid: Iterable[str]) -> None:
-    """Refuse a name that is not in ``valid``.
-
-    Raises:
-        AccelError: the message names the nearest valid name.
-    """
+    """Raise an AccelError with the nearest valid name."""
     names = list(valid)
     if name not in names:
         raise AccelError(f"the {what} is {name!r}; {nearest(name, names)}")
 
 
 def critical_json(path: Sequence[Segment] | None) -> dict[str, Any] | None:
-    """Return a critical path for ``--json``: all causes, and the longest segments."""
+    """Return all causes, and the longest segments."""
     return None if path is None else critical_dict(path, _SEGMENTS)
 
 
 def parse_shapes(shapes: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of ``--shape`` by input.
-
-    Raises:
-        AccelError: one is not of the form NAME=SIZES, or a size is not a positive integer.
-    """
+    """Return ``--shape`` by input. Raise an AccelError for another form than NAME=SIZES."""
     found = {}
     for name, text in named_values("--shape", shapes, "NAME=SIZES, as x=1,3,48,320").items():
         sizes = text.split(",")

@@ -1,4 +1,4 @@
-"""Show a program at every stage of the compiler, on the command line."""
+"""``accel show``: a program at every stage."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from accel.run.stage_listing import stage_text
 
 
 def show(file: Path, stage: str | None) -> None:
-    """Execute :mod:`accel.cli.commands.show`."""
+    """Execute the command."""
     if is_network(file):
         write(show_network(file, stage or "placed"))
         return

@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from accel.run.machine_advice import AdviceReport
 
 _LONGEST = 3
-"""Number of critical-path segments in the text output."""
 _CAUSES = 8
 _LEAST_SHARE = 0.01
-"""Limits for causes in the text output: their number, and each one's share of the cycles."""
+"""Causes in text: maximum number, and minimum share of cycles."""
 
 
 def critical_table(path: Sequence[Segment]) -> Table:
-    """Return the table of a critical path's causes."""
+    """Return a table of causes."""
     table = _table("critical path", ("unit", "cause", "cycles", "share"), words=2)
     cycles = sum(one.cycles for one in path) or 1
     every = shares(path)
@@ -34,18 +33,13 @@ def critical_table(path: Sequence[Segment]) -> Table:
 
 
 def instruction_name(one: Segment, result: Result) -> str:
-    """Return the number and the text of a segment's instruction, or empty if it has none."""
+    """Return the number and name of a segment's instruction."""
     index = one.instruction
     return "" if index is None else f"{index} {result.instructions[index].mnemonic}"
 
 
 def segments_table(path: Sequence[Segment], where: Callable[[Segment], str]) -> Table:
-    """Return the table of the longest segments of a critical path.
-
-    Args:
-        path: the segments.
-        where: returns the instruction of a segment.
-    """
+    """``where`` returns the instruction of a segment."""
     headings = ("unit", "cause", "instruction", "tensor", "from cycle", "cycles")
     table = _table("its longest segments", headings, words=4)
     for one in longest_segments(path, _LONGEST):
@@ -54,7 +48,7 @@ def segments_table(path: Sequence[Segment], where: Callable[[Segment], str]) -> 
 
 
 def advice_table(found: "AdviceReport") -> Table:
-    """Return the table of changes of the machine that make a run faster, the best first."""
+    """Return a table of changes, the best first."""
     table = _table(
         "what would help", ("change", "why", "price", "how it is known", "cycles", "speedup"), words=4
     )
@@ -71,7 +65,7 @@ def advice_table(found: "AdviceReport") -> Table:
 
 
 def stall_table(result: Result) -> Table:
-    """Return the table of each unit's cycles by state, in percent."""
+    """Return a table of each unit's states in percent."""
     table = _table("where the cycles went", ("unit", *(state.label for state in State)), words=1)
     assert result.stalls is not None
     for unit, cycles in result.stalls.items():
@@ -81,7 +75,7 @@ def stall_table(result: Result) -> Table:
 
 
 def _table(title: str, headings: Sequence[str], *, words: int) -> Table:
-    """Return a table whose first ``words`` columns are text and the remaining ones numbers."""
+    """The first ``words`` columns are text, others numbers."""
     table = Table(box=None, pad_edge=False, title=title, title_justify="left")
     for number, heading in enumerate(headings):
         table.add_column(heading, justify="left" if number < words else "right")

@@ -11,11 +11,7 @@ from accel.base.errors import AccelError
 
 
 def write(text: str) -> None:
-    """Write text to stdout. If the reader has closed it, the rest is dropped.
-
-    Raises:
-        AccelError: it cannot be written.
-    """
+    """Write to stdout, or drop the text if the reader has closed it. Raise an AccelError for other errors."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -26,12 +22,12 @@ def write(text: str) -> None:
 
 
 def wrote(*paths: Path) -> None:
-    """Print on stderr which files have been written, so that stdout contains results only."""
+    """Print names of written files on stderr, so that stdout has results only."""
     with suppress(OSError):  # stderr is closed
         for path in paths:
             click.echo(f"wrote {path}", err=True)
 
 
 def discard_output() -> None:
-    """Redirect stdout to nowhere, so that output that failed is not written again."""
+    """Redirect stdout, so that failed output is not written again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""``accel studio``: a local page to change a run and see the effect."""
+"""``accel studio``: a local page."""
 
 import webbrowser
 from pathlib import Path
@@ -11,7 +11,7 @@ from accel.studio.state_links import STATE_SUFFIX, is_link, state_of_file, state
 
 
 def studio(opened: tuple[str, ...], port: int | None, seconds: float, no_browser: bool) -> None:
-    """Execute :mod:`accel.cli.commands.studio`."""
+    """Execute the command."""
     from accel.studio.studio_server import serve  # noqa: PLC0415  # needs an extra
 
     def show_address(address: str) -> None:

@@ -1,4 +1,4 @@
-"""Measure a grid of workloads, machines and schedules in parallel, on the command line."""
+"""``accel sweep``: measure workloads, machines and schedules."""
 
 import os
 from collections.abc import Sequence
@@ -25,7 +25,6 @@ from accel.sweeps.sweep_spec import make_spec
 from accel.sweeps.sweep_table import import_parquet
 
 _SHOWN = 40
-"""Number of printed rows."""
 
 
 def sweep(
@@ -42,7 +41,7 @@ def sweep(
     scheduler: str | None,
     as_json: bool,
 ) -> int:
-    """Execute :mod:`accel.cli.commands.sweep`."""
+    """Execute the command."""
     check_name("executor", executor, EXECUTORS)
     spec = _spec(file, workload, _values(vary), plots)
     if no_plots:
@@ -102,11 +101,7 @@ def _spec(
 
 
 def _values(vary: Sequence[str]) -> dict[str, list[Any]]:
-    """Return ``KEY=VALUE,...`` arguments as lists by key.
-
-    Raises:
-        AccelError: an argument has another form, or a key appears twice.
-    """
+    """Return ``KEY=VALUE,...`` as lists by key. Raise an AccelError for another form, or a repeated key."""
     form = "KEY=VALUE,..., as vthreads=1,2,4"
     values = {}
     for key, listed in named_values("--vary", vary, form).items():

@@ -1,4 +1,4 @@
-"""Text, tables, JSON and progress of commands, on a terminal or in a pipe."""
+"""Text, tables, JSON and progress, on a terminal or in a pipe."""
 
 import io
 import json
@@ -13,7 +13,7 @@ from rich.table import Table
 from accel.cli.stdout import write
 
 _PIPE_WIDTH = 10_000
-"""Width for output to a pipe, larger than any line."""
+"""Larger than any line."""
 
 
 def figures_table(rows: Sequence[tuple[str, str]]) -> Table:
@@ -27,17 +27,13 @@ def figures_table(rows: Sequence[tuple[str, str]]) -> Table:
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """Print one JSON object on stdout."""
+    """Print a JSON object."""
     write(json.dumps(data, indent=2) + "\n")
 
 
 def show(*renderables: RenderableType, wide: bool = False) -> None:
-    """Print text and tables on stdout. In a pipe the text is plain, without wrapping and trailing blanks.
-
-    Args:
-        renderables: the texts and tables.
-        wide: keep the full width of tables also on a narrow terminal.
-    """
+    """Print on stdout. In a pipe, text is plain, without wrapping and trailing blanks. ``wide`` keeps
+    tables at full width on a narrow terminal."""
     plain = not sys.stdout.isatty()
     text = io.StringIO()
     console = Console(
@@ -55,13 +51,13 @@ def show(*renderables: RenderableType, wide: bool = False) -> None:
 
 
 def terminal_width() -> int | None:
-    """Return the width of the terminal, or None if stdout is not a terminal."""
+    """Return the width of the terminal, or None in a pipe."""
     return Console().width if sys.stdout.isatty() else None
 
 
 @contextmanager
 def busy(what: str) -> Iterator[Callable[[str], None]]:
-    """Show a spinner on a terminal during a long operation, and nothing in a pipe.
+    """Show a spinner, but only on a terminal.
 
     Yields a function that shows the current progress.
     """
@@ -74,9 +70,9 @@ def busy(what: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a progress bar on a terminal, and nothing in a pipe.
+    """Show a progress bar, but only on a terminal.
 
-    Yields a function of the completed and the total amount, or None if nobody would see the bar.
+    Yields a function of completed and total amount, or None in a pipe.
     """
     if not sys.stderr.isatty():
         yield None

@@ -31,7 +31,7 @@ def verify(
     as_json: bool,
     **rewriting: Any,
 ) -> int:
-    """Execute :mod:`accel.cli.commands.verify`."""
+    """Execute the command."""
     request = RewriteRequest(**rewriting)
     if backend is None:
         request.check_unused("--backend is not; only with it the network is compiled")
@@ -94,7 +94,7 @@ def _as_data(comparison: Comparison) -> dict[str, object]:
 
 
 def _difference_as_data(one: TensorDifference | ModeDifference) -> dict[str, object]:
-    """Return a difference as JSON, which has no infinity."""
+    """JSON has no infinity."""
     return asdict(one) | {"largest": one.largest if math.isfinite(one.largest) else None}
 
 

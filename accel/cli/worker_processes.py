@@ -25,16 +25,16 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _WORTH_PROCESSES = 2.0
-"""Seconds of work above which starting processes pays off."""
+"""Seconds of work for which processes pay off."""
 _SECONDS = {
     "simulators": {"program": 2e-3, "instruction": 50e-6, "uop": 0.2e-6},
     "rtl": {"program": 30e-3, "instruction": 100e-6, "uop": 3e-6},
 }
-"""Rough cost of a run in seconds."""
+"""Estimated seconds of a run."""
 
 
 def worthwhile_jobs(programs: Sequence[Program], backend: str) -> int:
-    """Return the number of useful processes: one for each processor, or one for little work."""
+    """Return one process for little work, or one per processor."""
     seconds = sum(_seconds(program, backend) for program in programs)
     return (os.cpu_count() or 1) if seconds > _WORTH_PROCESSES else 1
 
@@ -47,7 +47,7 @@ def _seconds(program: Program, backend: str) -> float:
 
 
 def build_machines(programs: Iterable[Program], engine: str | None) -> None:
-    """Build missing models of the programs' hardware before the processes need them."""
+    """Build models before processes need them."""
     from accel.hw.engines.open_engine import open_engine  # noqa: PLC0415  # it imports amaranth
 
     machines = list(dict.fromkeys(program.config.hardware for program in programs))
@@ -65,7 +65,7 @@ def kept_machine(config: Config, engine: str | None) -> "Engine":
 
 
 def in_processes(run: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[R]:
-    """Return the outcomes in order, computed by several processes if there are several jobs.
+    """Yield results in order.
 
     Raises:
         AccelError: a process has died.
@@ -86,12 +86,12 @@ def in_processes(run: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterat
 
 
 def _leave_interrupts() -> None:
-    """Ignore Ctrl-C in this process. The parent handles it."""
+    """The parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def with_progress(items: Iterable[T], total: int, what: str) -> Iterable[T]:
-    """Yield the items with a progress bar on a terminal."""
+    """Iterate with a progress bar."""
     if not sys.stderr.isatty():
         return items
     return track(items, what, total=total, console=Console(stderr=True), transient=True)

@@ -1,27 +1,26 @@
-"""Names of the counted accesses of a run. Simulator and hardware count the same ones."""
+"""Names of the counted accesses of a run, the same in simulator and hardware."""
 
 from accel.core.config import Config
 from accel.core.memory_banks import MIRROR
 from accel.core.scratchpad_specs import ACC, PAR, RES, TAB, scratchpads_of
 
 OPERATIONS = ("gemm", "mac", "depthwise", "depthwise_taps", "alu", "alu_mul")
-"""Micro-ops by kind: products of GEMM, products of MAC over all columns, depthwise products and the sum of
-their taps, operations of ALU other than MUL, and MUL."""
+"""Micro-ops by kind: GEMM, MAC over all columns, depthwise MAC and the sum of their taps, ALU other than MUL,
+and MUL."""
 BUS = ("read_bursts", "write_bursts")
-"""Bursts on the bus in either direction. Bytes are control registers of the hardware."""
 
 
 def read_names(config: Config) -> dict[str, str]:
     """Return the counted reads, each with the memory that it reads.
 
-    The two copies of the accumulators are counted separately, because each has its own read port.
+    Each of the two copies of acc has its own read port and count.
     """
     found = {f"{name}_reads": name for name in scratchpads_of(config) if name != ACC.name}
     return found | {"acc_dst_reads": ACC.name, "acc_src_reads": ACC.name, "out_reads": MIRROR}
 
 
 def write_names(config: Config) -> dict[str, tuple[str, str]]:
-    """Return the names of the counted bank writes and of their write enables, by scratchpad."""
+    """Return the names of the counted bank writes and write enables, by scratchpad."""
     return {name: (f"{name}_writes", f"{name}_lane_writes") for name in scratchpads_of(config)}
 
 
@@ -29,11 +28,11 @@ def access_names(config: Config) -> tuple[str, ...]:
     """Return the names of all counts of a machine, in order.
 
     ============================  ===================================================================
-    ``gemm`` and so on            micro-ops by kind, see :data:`OPERATIONS`
-    ``inp_reads`` and so on       cycles in which a micro-op, or a slot of a STORE, reads the memory
-    ``inp_writes`` and so on      words written, summed over the banks of one copy
+    ``gemm`` etc.                 micro-ops by kind
+    ``inp_reads`` etc.            cycles in which a micro-op, or a slot of a STORE, reads the memory
+    ``inp_writes`` etc.           words written, summed over the banks of one copy
     ``inp_lane_writes`` etc.      write enables of these words
-    ``read_bursts`` and so on     bursts on the bus, see :data:`BUS`
+    ``read_bursts`` etc.          bursts on the bus
     ============================  ===================================================================
     """
     writes = [name for pair in write_names(config).values() for name in pair]
@@ -41,4 +40,3 @@ def access_names(config: Config) -> tuple[str, ...]:
 
 
 STORE_READS = {PAR.name: "par_reads", RES.name: "res_reads", TAB.name: "tab_reads"}
-"""Counts of the reads of a STORE's operands, by scratchpad."""

@@ -1,14 +1,13 @@
 """The operations of ALU, each declared once.
 
-A declaration says what an operation computes. The functional simulator, timing, the hardware and its proof,
-the assembler and the disassembler, the manual, and functions of tensor expressions follow from it. A
-machine has the operations that its field ``alu_ops`` names. Those of VTA are declared here.
+Simulator, timing, hardware and its proof, assembler, manual, and functions of tensor expressions follow from
+a declaration. A machine has the operations that its field ``alu_ops`` names. VTA's are declared here.
 :func:`register` adds others, for example::
 
     accel.register(accel.Operation(name="absdiff", result=lambda x, y: wrapped(absolute(x - y))))
 
-An installed package declares operations by entry points of the group ``accel.operations``, whose names are
-the operations' names. They are loaded when a machine names them.
+An installed package declares operations as entry points of the group ``accel.operations``, under their names.
+They are loaded when a machine names them.
 """
 
 import re
@@ -37,17 +36,15 @@ from accel.core.lane_expressions import (
 )
 
 LEFT, RIGHT = "x", "y"
-"""Names of the operands: the accumulator that is written, and the second accumulator or the immediate."""
+"""The operands: the accumulator that is written, and the second accumulator or the immediate."""
 MAX_STAGES = 15
-"""Most register stages of an operation's hardware."""
 ENTRY_POINTS = "accel.operations"
-"""The group of entry points that declare operations."""
 _BITS = 32
 INT32_MIN, INT32_MAX = -(1 << _BITS - 1), (1 << _BITS - 1) - 1
 
 
 class AluOp(IntEnum):
-    """Numbers of VTA's operations. Other operations have the numbers after them."""
+    """Numbers of VTA's operations. Other operations have numbers from 5 on."""
 
     MIN = 0
     MAX = 1
@@ -61,21 +58,20 @@ class Operation:
     """An operation on two int32 operands, x and y.
 
     Attributes:
-        name: a name in lower case: its mnemonic is ``ALU.NAME``.
-        result: its result, an expression of int32.
+        name: in lower case. The mnemonic is ``ALU.NAME``.
+        result: an expression of int32.
         text: the result for the manual, ``name(x, y)`` if empty.
-        symbol: the operator in comments of instructions, or empty for the name as a function.
+        symbol: the operator in comments of instructions, empty for the name as a function.
         is_associative: whether ``f(f(x, a), b)`` equals ``f(x, f(a, b))``, so that the simulator may combine
             operands before it applies them.
-        repeated: the immediate whose single application equals applying an immediate several times, or
-            None if there is none.
-        stages: register stages of its hardware. A micro-op takes one slot more. For example, with two stages
-            it takes three cycles, and its logic is cut into three parts of similar delay.
-        slots_field: the timing field of a machine with the slots of a micro-op, instead of ``stages + 1``.
-            VTA's multiplication has ``mul_slots``.
-        datapath: hand-made hardware, or None for that of the expression. It is called with the Amaranth
-            module and the operands, signed values of 32 bits that are constant in the slots of a micro-op,
-            and returns the low 32 bits of the result in the last slot.
+        repeated: the immediate whose single application equals applying an immediate several times, or None.
+        stages: register stages of its hardware. With two, a micro-op takes three cycles, and its logic is cut
+            into three parts of similar delay.
+        slots_field: the timing field with the slots of a micro-op, instead of ``stages + 1``. VTA's
+            multiplication has ``mul_slots``.
+        datapath: hand-made hardware, or None for that of the expression. It gets the Amaranth module and the
+            operands, signed values of 32 bits that are constant during a micro-op, and returns the low 32
+            bits of the result in the last slot.
 
     Raises:
         AccelError: the name is malformed, the result may leave int32, or a property does not hold.
@@ -109,7 +105,7 @@ class Operation:
             )
 
     def slots(self, config: object) -> int:
-        """Return the slots of a micro-op on a machine, a configuration."""
+        """Return the slots of a micro-op on a machine."""
         return int(getattr(config, self.slots_field)) if self.slots_field else self.stages + 1
 
     @property
@@ -133,7 +129,7 @@ class Operation:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of the expression and of the stages. Hand-made hardware is not part of it."""
+        """A hash of the expression and the stages, but not of hand-made hardware."""
         text = f"{self.name} stages={self.stages}\n{text_of(self.expression)}"
         return sha256(text.encode()).hexdigest()[:16]
 
@@ -143,7 +139,7 @@ class Operation:
         return function_of(self.expression, (LEFT, RIGHT))
 
     def apply(self, target: Array, operand: Array | np.int32) -> None:
-        """Replace ``target`` by the result of it and an operand, an array or an immediate."""
+        """Replace ``target`` by its result with an array or an immediate."""
         if self._ufunc is not None:
             self._ufunc(target, operand, out=target)
         elif isinstance(operand, np.integer):
@@ -173,7 +169,7 @@ def _signed(value: int) -> int:
 
 
 def _shifted(x: Lane, y: Lane) -> Lane:
-    """Right by y, or left by -y. By more bits than there are, the sign or zero is left."""
+    """Shift right by y, or left by -y. A shift by 32 bits or more leaves the sign or zero."""
     left = x << minimum(maximum(-y, 0), _BITS - 1)
     right = x >> minimum(maximum(y, 0), _BITS - 1)
     return select(y < 0, select(y < 1 - _BITS, 0, wrapped(left, _BITS)), right)
@@ -227,7 +223,7 @@ _REGISTERED: dict[str, Operation] = {one.name: one for one in STOCK}
 def register(operation: Operation) -> Operation:
     """Add an operation, so that machines can name it in ``alu_ops``.
 
-    The declared properties ``is_associative`` and ``repeated`` are checked on random operands.
+    ``is_associative`` and ``repeated`` are checked on random operands.
 
     Raises:
         AccelError: another declaration has its name, or a property does not hold.
@@ -242,11 +238,7 @@ def register(operation: Operation) -> Operation:
 
 
 def check_properties(operation: Operation, *, trials: int = 256, seed: int = 0) -> None:
-    """Check ``is_associative`` and ``repeated`` on random operands.
-
-    Raises:
-        AccelError: one does not hold, with operands for which it does not.
-    """
+    """Check ``is_associative`` and ``repeated`` on random operands, or raise an AccelError with them."""
     rng = np.random.default_rng(seed)
     limit = 1 << _BITS - 1
     values = rng.integers(-limit, limit, (3, trials, 4)).astype(np.int32)
@@ -276,14 +268,13 @@ def check_properties(operation: Operation, *, trials: int = 256, seed: int = 0) 
 
 
 def _entry_points(name: str) -> Iterable[Any]:
-    """Return the entry points that declare an operation."""
     from importlib.metadata import entry_points  # noqa: PLC0415  # slow, and stock machines need none
 
     return entry_points(group=ENTRY_POINTS, name=name)
 
 
 def find_operation(name: str) -> Operation:
-    """Return an operation by name. Entry points of installed packages are searched, too.
+    """Return an operation by name, also from entry points of installed packages.
 
     Raises:
         ConfigError: no such operation is declared.
@@ -305,7 +296,7 @@ def find_operation(name: str) -> Operation:
 
 
 class OperationCode(int):
-    """The number of an operation on one machine, with its name. It equals the plain number."""
+    """The number of an operation on one machine, with its name."""
 
     name: str
 
@@ -320,10 +311,7 @@ class OperationCode(int):
 
 @lru_cache(maxsize=256)
 def operations_by_code(names: tuple[str, ...]) -> Mapping[int, Operation]:
-    """Return a machine's operations by their numbers.
-
-    VTA's have VTA's numbers. The others have the following numbers, in the order of ``names``.
-    """
+    """Return a machine's operations by number: first VTA's with VTA's numbers, then the others in order."""
     codes = {name: AluOp[name.upper()] for name in STOCK_NAMES if name in names}
     others = (name for name in names if name not in STOCK_NAMES)
     numbered: dict[str, int] = {**codes}
@@ -333,5 +321,5 @@ def operations_by_code(names: tuple[str, ...]) -> Mapping[int, Operation]:
 
 
 def operation_of_code(code: int) -> Operation:
-    """Return the operation of a number: of :class:`OperationCode` by its name, otherwise VTA's."""
+    """Return the operation of an :class:`OperationCode` by its name, of a plain number VTA's."""
     return find_operation(code.name.lower() if isinstance(code, OperationCode) else AluOp(code).name.lower())

@@ -1,4 +1,4 @@
-"""Generate ``accel configs --markdown``, ``docs/reference/configuration.md``."""
+"""Generate ``docs/reference/configuration.md``."""
 
 from collections.abc import Callable
 
@@ -65,11 +65,10 @@ _DERIVED: dict[str, tuple[str, Callable[[Config], int]]] = {
     "wgt depth": ("elements", lambda c: c.wgt_depth),
     "acc depth": ("elements", lambda c: c.acc_depth),
 }
-"""Unit and value of numbers that follow from the fields."""
 
 
 def config_manual() -> str:
-    """Return all fields and the named machines as Markdown."""
+    """Return the page as Markdown."""
     return (
         "\n\n".join(
             [
@@ -116,7 +115,6 @@ def _range(spec: Spec) -> str:
 
 
 def _amount(value: int, spec: Spec) -> str:
-    """Write multiples of 1024 bytes as KiB, MiB, GiB or TiB."""
     if spec.unit == "bytes" and value:
         for shift, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
             if value % (1 << shift) == 0:

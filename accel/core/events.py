@@ -20,7 +20,7 @@ class EventKind(IntEnum):
     START = 3
     """An instruction starts. Value: 0."""
     BURST_GRANT = 4
-    """The bus grants a burst. Value: beats of the burst."""
+    """The bus grants a burst. Value: its beats."""
     BURST_LAST = 5
     """The last beat of a burst is on the bus. Value: beats of the burst."""
     RETIRE = 6
@@ -30,13 +30,13 @@ class EventKind(IntEnum):
 
 
 class Event(NamedTuple):
-    """One event. The order is cycle, unit, kind."""
+    """One event. Events sort by cycle, unit, kind."""
 
     cycle: int
     unit: Unit
     kind: EventKind
     instruction: int
-    """Index of the instruction in the program; for a burst of the fetch unit the first instruction in it."""
+    """Index in the program; for a burst of the fetch unit, that of its first instruction."""
     value: int
 
 
@@ -45,13 +45,12 @@ class UnitCycles:
     """Cycles of one unit by state. The four counts add up to the cycles of the run.
 
     Attributes:
-        busy: load and store unit: a beat or pad word moves. Compute unit: a micro-op's slot, a beat or a pad
-            word. Fetch unit: an instruction is dispatched.
+        busy: a beat or pad word moves, a micro-op has a slot, or the fetch unit dispatches an instruction.
         memory_stall: an instruction is in flight, but nothing moves. Fetch unit: the next instruction has not
-            yet arrived.
-        token_stall: nothing is in flight and the next instruction lacks a token; in the compute unit no
-            micro-op is issued. Fetch unit: the next instruction waits for room in a queue or, in serial mode,
-            for the previous instruction.
+            arrived.
+        token_stall: nothing is in flight (compute unit: no micro-op is issued), and the next instruction
+            lacks a token. Fetch unit: the next instruction waits for room in a queue or, in serial mode, for
+            the previous instruction.
         idle: all other cycles.
     """
 
@@ -70,8 +69,8 @@ class UnitCycles:
 
 
 MAX_RECORDS = 1 << 22
-"""Most records of a run whose events are listed, because an event takes about 150 bytes in memory and 500 in
-a report. A run with more records reports only cycles and counters."""
+"""Largest run whose events are listed. An event takes about 150 bytes in memory and 500 in a report. Larger
+runs report only cycles and counters."""
 
 
 class Timing(Protocol):
@@ -88,14 +87,14 @@ class Timing(Protocol):
         """Number of dispatches, starts, retirements, and bursts, if recorded."""
 
     def events(self) -> list[Event] | None:
-        """Return sorted events, or None if not recorded, or with more than :data:`MAX_RECORDS` records."""
+        """Return sorted events, or None if not recorded or more than :data:`MAX_RECORDS`."""
 
     def retirements(self) -> list[tuple[int, int]] | None:
         """Return index and cycle of each retirement, or None if not recorded."""
 
 
 def listed_events(timing: Timing) -> list[Event]:
-    """Return the events of a run."""
+    """Return the events of a run, or raise an AccelError."""
     events = timing.events()
     if events is None and timing.record_count is None:
         raise AccelError("the events of the run were not recorded")

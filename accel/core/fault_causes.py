@@ -1,7 +1,8 @@
-"""The causes that stop a run, and the checks of single instructions.
+"""The causes that stop a run, and the checks of single instructions, for simulators, token check and
+hardware.
 
-Simulators, token check and hardware share this list. The fetch unit checks the shape of the program. Each
-unit checks its next instruction before anything moves, and micro-op indices one at a time.
+The fetch unit checks the shape of the program. Each unit checks its next instruction before anything moves,
+and micro-op indices one at a time.
 """
 
 import warnings
@@ -54,8 +55,7 @@ from accel.core.scratchpad_specs import RES, UOP, Scratchpad
 class Cause(IntEnum):
     """Cause of a run's early end. The numbers are those of the cause register.
 
-    Attributes:
-        post: whether only machines with ``post=1`` report it.
+    ``post``: only machines with ``post=1`` report it.
     """
 
     doc: str
@@ -112,7 +112,7 @@ CAUSE_BITS = max(Cause).bit_length()
 """Bits of a cause."""
 
 INDEX_CAUSES = {name: Cause[f"{name.upper()}_INDEX"] for name in field_specs(MicroOp)}
-"""The cause of an index out of range, by micro-op field."""
+"""Causes of an index out of range, by micro-op field."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ class Fault:
 
 
 EMPTY_PROGRAM = Fault(cause=Cause.NO_FINISH, message="the program is empty; it must end with FINISH")
-"""The fault of a program without instructions. It counts as that of instruction 0."""
+"""The fault of a program without instructions counts as that of instruction 0."""
 
 
 def fault_error(fault: Fault, index: int, cycle: int | None = None) -> MachineError:
@@ -141,11 +141,11 @@ _EXCEPTION_CLASSES: dict[Cause, type[MachineError]] = {
     Cause.STOPPED: RunStopped,
     Cause.TIMEOUT: BusTimeout,
 }
-"""Causes with an exception class of their own. Deadlocks also have one, with a different message."""
+"""Deadlocks also have an exception class, with another message."""
 
 
 STOPPED = Fault(cause=Cause.STOPPED, message="the run was stopped")
-"""The fault of a run that software stops."""
+"""Software stops the run."""
 
 
 def timeout_fault(bus_timeout: int) -> Fault:
@@ -185,7 +185,7 @@ def fetch_fault(instruction: Instruction, index: int, count: int, config: Config
 
 
 def fetch_faults(program: Distinct[Instruction], config: Config) -> dict[int, Fault]:
-    """Return the fetch unit's faults by index, in order. For an empty program see :data:`EMPTY_PROGRAM`."""
+    """Return the fetch unit's faults by index, in order, none for an empty program."""
     count = len(program)
     special = program.where(lambda one: isinstance(one, Unknown | Finish)).tolist()
     found = {}
@@ -241,7 +241,7 @@ def instruction_faults(instructions: Sequence[Instruction], config: Config) -> l
 
 
 NOTHING_SET = SetAcc()
-"""The setting of depthwise MACs at the start of a run: no taps."""
+"""At the start of a run depthwise MACs have no taps."""
 
 
 def acc_settings(instructions: Sequence[Instruction]) -> list[SetAcc]:
@@ -256,7 +256,7 @@ def acc_settings(instructions: Sequence[Instruction]) -> list[SetAcc]:
 
 
 def taps_fault(instruction: Instruction, setting: SetAcc) -> Fault | None:
-    """Return the fault of a depthwise MAC without taps."""
+    """Return the fault of a depthwise MAC without taps, if it is one."""
     if not isinstance(instruction, Mac) or not instruction.depthwise or setting.taps:
         return None
     message = "a depthwise MAC has no taps; a SET.ACC before it must say how many"
@@ -271,10 +271,9 @@ def residual_change(instruction: Instruction) -> int:
 
 
 def residual_fault(instruction: Instruction, held: int, config: Config) -> Fault | None:
-    """Return the fault of an instruction that overfills RES or takes more than it holds.
+    """Return the fault of an instruction that overfills RES or takes more than it holds, if any.
 
-    Args:
-        held: elements loaded minus elements taken before.
+    ``held``: elements loaded minus elements taken before.
     """
     after = held + residual_change(instruction)
     depth = RES.depth(config)
@@ -353,8 +352,10 @@ def sram_ranges(instruction: Transfer) -> tuple[tuple[Scratchpad, int, int], ...
 
 
 def operand_ranges(instruction: Instruction) -> tuple[tuple[Scratchpad, int, int], ...]:
-    """Return scratchpad, first element and end of the store unit's operands that an instruction fills or
-    reads. The store unit orders instructions whose ranges overlap."""
+    """Return scratchpad, first element and end of the store unit's operands that an instruction accesses.
+
+    The store unit orders instructions whose ranges overlap.
+    """
     if not isinstance(instruction, Transfer) or instruction.unit is not Unit.STORE:
         return ()
     return tuple(
@@ -376,12 +377,11 @@ def _unknown_memory_message(instruction: Transfer, config: Config) -> str:
 
 
 def _joined_names(names: Sequence[str], last: str) -> str:
-    """For example ``INP, ACC and OUT``."""
     return f" {last} ".join([*filter(None, [", ".join(names[:-1])]), names[-1]])
 
 
 def dram_element_bytes(instruction: Transfer, config: Config) -> int:
-    """Return the bytes of an element in DRAM. ``dram_base`` and ``x_stride`` count such elements.
+    """Return the bytes of an element in DRAM, the unit of ``dram_base`` and ``x_stride``.
 
     Raises:
         ProgramError: the memory id is unknown.

@@ -29,7 +29,7 @@ from accel.core.requantize import MAX_ADD_SHIFT
 
 
 class Condition(NamedTuple):
-    """A condition under which an instruction reports a cause."""
+    """When an instruction reports a cause."""
 
     cause: Cause
     text: str
@@ -38,8 +38,7 @@ class Condition(NamedTuple):
 def conditions_of(cls: type[Instruction], config: Config) -> list[Condition]:
     """Return the conditions of an instruction class on a machine, in the order of checks.
 
-    Left out are causes that do not depend on the instruction: ``limit``, ``deadlock``, ``stopped``,
-    ``timeout``, and ``no-finish``.
+    Left out are ``limit``, ``deadlock``, ``stopped``, ``timeout``, and ``no-finish``.
     """
     found = [*_neighbour_conditions(cls)]
     if issubclass(cls, Finish):

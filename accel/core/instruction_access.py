@@ -1,6 +1,6 @@
 """The elements that each instruction reads and writes.
 
-The compiler inserts tokens by these access sets, and the token check proves the tokens sufficient.
+The compiler inserts tokens by them, and the token check proves the tokens sufficient.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ from accel.core.isa import (
 from accel.core.scratchpad_specs import RES, UOP
 
 Elements = slice | npt.NDArray[np.intp]
-"""Scratchpad elements: a contiguous range, or sorted indices."""
+"""A contiguous range, or sorted indices."""
 
 
 class Touch(NamedTuple):
@@ -47,7 +47,7 @@ class Touch(NamedTuple):
 
 
 def index_count(touches: Iterable[Touch]) -> int:
-    """Return the number of indices stored in arrays."""
+    """Return the number of indices in arrays."""
     return sum(len(one.elements) for one in touches if not isinstance(one.elements, slice))
 
 
@@ -62,7 +62,7 @@ def coarse(touches: Iterable[Touch]) -> tuple[Touch, ...]:
 
 
 class DramRows(NamedTuple):
-    """``rows`` runs of ``row_bytes`` bytes in DRAM, whose starts are ``stride`` bytes apart."""
+    """Runs of bytes in DRAM. Their starts are ``stride`` bytes apart."""
 
     start: int
     rows: int
@@ -71,7 +71,7 @@ class DramRows(NamedTuple):
 
 
 COLUMNS = {name: column for column, name in enumerate(field_specs(MicroOp))}
-"""Columns of decoded micro-ops by operand name: dst 0, src 1, wgt 2."""
+"""Columns of decoded micro-ops: dst 0, src 1, wgt 2."""
 
 
 class LoopShape(NamedTuple):
@@ -80,23 +80,17 @@ class LoopShape(NamedTuple):
     iter_out: int
     iter_in: int
     factors: tuple[int, int, int, int, int, int]
-    """dst out, dst in, src out, src in, wgt out, wgt in. Zero if the instruction lacks the operand."""
+    """dst out, dst in, src out, src in, wgt out, wgt in. Zero without the operand."""
     checked: tuple[bool, bool, bool]
-    """Whether the instruction uses dst, src and wgt."""
+    """Whether the instruction uses the operand."""
     depths: tuple[int, int, int]
-    """Elements of the operands' scratchpads."""
     taps: int = 1
     """Elements that one index of src selects."""
     step: int = 0
-    """Distance between these elements."""
 
 
 def loop_shape(instruction: Loops, config: Config, setting: SetAcc = NOTHING_SET) -> LoopShape:
-    """Return iterations, factors and used operands.
-
-    Args:
-        setting: the last SET.ACC, with the taps of a depthwise MAC.
-    """
+    """Return iterations, factors and used operands. ``setting`` has the taps of a depthwise MAC."""
     factors, used, depths = [0] * 6, [False] * 3, [0] * 3
     tapped = False
     for operand in instruction.OPERANDS:
@@ -120,8 +114,8 @@ def loop_shape(instruction: Loops, config: Config, setting: SetAcc = NOTHING_SET
 def reached(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.intp]:
     """Return the sorted distinct indices of one operand (0 dst, 1 src, 2 wgt).
 
-    Time and memory grow with the scratchpad's depth, not with the iterations. The index ``depth`` represents
-    all indices outside the scratchpad.
+    ``depth`` represents all indices beyond the scratchpad. Time and memory grow with the depth and not with
+    the iterations.
     """
     steps = (
         (shape.iter_out, shape.factors[2 * operand]),
@@ -135,17 +129,12 @@ def reached(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.in
 def _reached(
     column: bytes, depth: int, steps: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 ) -> npt.NDArray[np.intp]:
-    """Return the sorted distinct indices, cached, because the layers of a network repeat loops.
-
-    Args:
-        column: indices of the micro-ops, int64.
-        steps: iterations and distance of the outer loop, of the inner loop, and of the taps.
-    """
+    """Cached, because the layers of a network repeat loops. ``steps`` are iterations and distances."""
     found = np.zeros(depth + 1, dtype=bool)
     found[np.minimum(np.frombuffer(column, dtype=np.int64), depth)] = True
     for count, factor in steps:
         done = 1 if factor else count
-        while done < count:  # found contains the first ``done`` iterations; double them
+        while done < count:  # found holds ``done`` iterations; double them
             more = min(done, count - done)
             _add_shifted(found, min(depth, more * factor))
             done += more
@@ -155,7 +144,7 @@ def _reached(
 
 
 def _add_shifted(found: npt.NDArray[np.bool_], shift: int) -> None:
-    """Also mark the elements ``shift`` after marked ones. The last element stands for all later ones."""
+    """Mark the elements ``shift`` after marked ones. The last element stands for all later ones."""
     last = len(found) - 1
     found[last] |= found[last - shift :].any()
     found[shift:last] |= found[: last - shift].copy()
@@ -164,8 +153,7 @@ def _add_shifted(found: npt.NDArray[np.bool_], shift: int) -> None:
 def index_fault(
     instruction: Loops, uops: UopArray, config: Config, setting: SetAcc = NOTHING_SET
 ) -> tuple[int, Fault] | None:
-    """Return the number in order of execution of the first micro-op with an index out of range, and its
-    fault, or None."""
+    """Return number and fault of the first micro-op, in order of execution, with an index out of range."""
     if not instruction.uop_count:
         return None
     shape = loop_shape(instruction, config, setting)
@@ -188,7 +176,6 @@ def index_fault(
 
 
 def _highest(uops: UopArray, shape: LoopShape, operand: int) -> int:
-    """Return the highest index over all iterations."""
     out, inner = shape.factors[2 * operand], shape.factors[2 * operand + 1]
     return (
         int(_last_taps(uops, shape, operand).max()) + out * (shape.iter_out - 1) + inner * (shape.iter_in - 1)
@@ -202,7 +189,6 @@ def _last_taps(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np
 
 
 def _first_beyond(column: npt.NDArray[np.int64], shape: LoopShape, operand: int) -> tuple[int, int]:
-    """Return number and index of the first micro-op beyond the depth."""
     depth = shape.depths[operand]
     out, inner = shape.factors[2 * operand], shape.factors[2 * operand + 1]
     peak = int(column.max())
@@ -223,19 +209,18 @@ def as_elements(indices: npt.NDArray[np.intp]) -> Elements:
 
 
 class LoopAccess(NamedTuple):
-    """The access sets of an instruction, or the fault of its micro-ops."""
+    """The access sets of an instruction, or its :func:`index_fault`."""
 
     touches: tuple[Touch, ...]
     fault: tuple[int, Fault] | None
-    """As :func:`index_fault` returns it."""
 
 
 MAX_CACHED_INDICES = 1 << 23
-"""Most indices in cached access sets: 64 MiB of int64."""
+"""64 MiB of int64."""
 
 
 class AccessSets:
-    """Access sets of instructions. Equal ones are computed once."""
+    """Access sets of instructions, computed once for equal ones."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -243,7 +228,7 @@ class AccessSets:
         self._cached_indices = 0
 
     def transfer(self, instruction: Transfer) -> tuple[Touch, ...]:
-        """Return the scratchpad elements that an instruction accesses, except for RES."""
+        """Return the accessed scratchpad elements, except for RES."""
         return tuple(
             Touch(pad.name, instruction.FILLS, slice(begin, begin + elements))
             for pad, begin, elements in sram_ranges(instruction)
@@ -253,7 +238,6 @@ class AccessSets:
     def loops(
         self, instruction: Loops, words: npt.NDArray[np.uint32], setting: SetAcc = NOTHING_SET
     ) -> LoopAccess:
-        """Return the scratchpad elements that an instruction with ``uop_count > 0`` accesses."""
         tapped = any(operand.tapped_by(instruction) for operand in instruction.OPERANDS)
         key = without_tokens(instruction), words.tobytes(), without_tokens(setting) if tapped else None
         found = self._cache.get(key)
@@ -287,10 +271,7 @@ class AccessSets:
 def element_classes(
     sets: Sequence[Elements], classes: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
-    """Partition elements into classes, so that every set is a union of classes.
-
-    Args:
-        classes: a partition to refine, as class numbers from 0, int64[elements].
+    """Refine a partition of elements into classes, so that every set is a union of classes.
 
     Returns:
         The class of each element, int64[elements], and the sorted classes of each set.
@@ -308,7 +289,7 @@ def element_classes(
 def residual_touches(instructions: Sequence[Instruction], config: Config) -> dict[int, Touch]:
     """Return the elements of RES that instructions write or take, by index of the instruction.
 
-    The k-th loaded element is at index k modulo the depth. Instructions with a fault access none.
+    The k-th loaded element is at index k modulo the depth. Faulty instructions access none.
     """
     found: dict[int, Touch] = {}
     if not config.post:

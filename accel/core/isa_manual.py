@@ -1,4 +1,4 @@
-"""Generate ``accel isa``, ``docs/reference/isa.md``."""
+"""Generate ``docs/reference/isa.md``."""
 
 import inspect
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ The Python API raises these errors as [exceptions](../api/errors.rst). Hardware 
 
 
 def isa_manual(config: Config) -> str:
-    """Return the instruction set of a machine as Markdown."""
+    """Return the page of a machine as Markdown."""
     load_sets = [cls for cls in (SetInp, SetWgt) if exists(cls, config)]
     sections = [
         "# The instruction set",
@@ -121,7 +121,6 @@ def isa_manual(config: Config) -> str:
 
 
 def _loads_of_store_unit(config: Config) -> str:
-    """For example ``LOAD of PAR, RES and TAB``."""
     *names, last = (one.name for one in routes_of(Load, config).values() if one.unit is Unit.STORE)
     return f"LOAD of {', '.join(names)} and {last}"
 

@@ -1,7 +1,6 @@
-"""The numpy function of an expression over lanes.
+"""The numpy function of a lane expression: a list of numpy calls, one for equal nodes.
 
-An expression becomes a list of steps, one numpy call each. Equal nodes are one step. The type of each step is
-known before it runs: int32 where all of its values fit, otherwise int64.
+The type of each result is known before: int32 where all values fit, otherwise int64.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,11 +30,11 @@ from accel.core.lane_expressions import (
 )
 
 _EXACT_FLOAT_BITS = 52
-"""Bits of a number whose exponent as float64 is exact."""
+"""Integers of up to 52 bits have an exact exponent as float64."""
 
 
 def evaluate(node: Lane, inputs: Mapping[str, Any]) -> Array:
-    """Compute an expression for arrays of equal shape, or for shapes that broadcast.
+    """Compute an expression for arrays that broadcast.
 
     Args:
         inputs: int32 or int64 arrays by name. Their last dimension is the lanes of a row.
@@ -48,20 +47,18 @@ def evaluate(node: Lane, inputs: Mapping[str, Any]) -> Array:
 
 
 class _Step(NamedTuple):
-    """One numpy call on the results of other steps."""
-
     call: Callable[..., Any]
     operands: tuple[int, ...]
 
 
 def function_of(node: Lane, names: Sequence[str]) -> Callable[..., Array]:
-    """Return the numpy function of an expression of these inputs, in this order."""
+    """Return the numpy function of an expression, with these inputs in this order."""
     steps, result = _steps_of(node, names)
     dtype = _dtype(node)
 
     def function(*arrays: Any) -> Array:
         values: list[Any] = [*arrays, np.broadcast_shapes(*(np.shape(one) for one in arrays))]
-        with np.errstate(over="ignore"):  # numbers wrap where the expression says so
+        with np.errstate(over="ignore"):  # wrapping is intended
             for call, operands in steps:
                 values.append(call(*[values[one] for one in operands]))
         return np.asarray(values[result]).astype(dtype, copy=False)
@@ -70,10 +67,7 @@ def function_of(node: Lane, names: Sequence[str]) -> Callable[..., Array]:
 
 
 def _steps_of(node: Lane, names: Sequence[str]) -> tuple[list[_Step], int]:
-    """Return the steps of an expression, and the position of its result.
-
-    Positions count the inputs, their common shape, and the steps.
-    """
+    """Return the steps, and the position of the result among inputs, their common shape, and steps."""
     steps: list[_Step] = []
     shape_at = len(names)
     position: dict[int, int] = {}
@@ -96,7 +90,7 @@ def _steps_of(node: Lane, names: Sequence[str]) -> tuple[list[_Step], int]:
 def _call_of(node: Lane) -> Callable[..., Any]:
     kind = node.kind
     if kind == "constant":
-        value = node.parameter  # Python's integers take the type of the other operand
+        value = node.parameter  # a Python integer takes the other operand's type
         return lambda: value
     if kind == "wrapped":
         return partial(_wrap, width=node.parameter)
@@ -106,7 +100,7 @@ def _call_of(node: Lane) -> Callable[..., Any]:
         return partial(_choose, dtype=_dtype(node))
     if kind == "round_even":
         value, amount = node.operands
-        fits = value.high + (1 << amount.high >> 1) < 1 << 31  # half is added before the shift
+        fits = value.high + (1 << amount.high >> 1) < 1 << 31  # half is added first
         return partial(_round_even, dtype=_wide(node) if fits else np.int64)
     if kind == "leading_zeros":
         fits = node.operands[0].high < 1 << _EXACT_FLOAT_BITS
@@ -119,7 +113,6 @@ def _call_of(node: Lane) -> Callable[..., Any]:
 
 
 def _wide(node: Lane) -> Any:
-    """Return the type in which a node is computed."""
     return np.int64 if any(_dtype(one) is np.int64 for one in (node, *node.operands)) else np.int32
 
 
@@ -147,7 +140,7 @@ _REDUCTIONS: dict[str, np.ufunc] = {
     "lane_minimum": np.minimum,
 }
 _RING = {"add", "subtract", "multiply"}
-"""Operations whose low bits depend on the low bits of their operands alone."""
+"""Operations whose low bits depend only on their operands' low bits."""
 
 
 def _wrap(value: Any, width: int) -> Any:
@@ -162,7 +155,7 @@ def _choose(condition: Any, then: Any, otherwise: Any, dtype: Any) -> Any:
 
 
 def _round_even(value: Any, amount: Any, dtype: Any) -> Any:
-    """Add half, or one less where the result would be odd after a tie, and round down."""
+    """Add half, or one less where a tie would round to an odd result, and round down."""
     half = np.left_shift(1, amount, dtype=dtype) >> 1
     down = np.asarray(np.right_shift(value, amount, dtype=dtype) & 1 ^ 1) & (half > 0)
     return (half - down + value) >> amount
@@ -183,13 +176,13 @@ def _leading_zeros(value: Any, width: int) -> Any:
 
 
 def _across_lanes(reduction: np.ufunc, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Reduce the last dimension. A value of smaller shape, such as a constant, stands in every lane."""
+    """Reduce the last dimension. A smaller value, such as a constant, stands in every lane."""
     row = np.broadcast_to(value, shape)
     return np.broadcast_to(reduction.reduce(row, axis=-1, keepdims=True, dtype=dtype), shape)
 
 
 def ufunc_of(node: Lane, names: tuple[str, str]) -> np.ufunc | None:
-    """Return the numpy function that computes an expression of two int32 inputs in place, if there is one."""
+    """Return the numpy function that computes an expression of two int32 inputs in place, if any."""
     is_modulo = node.kind == "wrapped" and node.parameter == 32 and node.operands[0].kind in _RING
     inner = node.operands[0] if is_modulo else node
     is_plain = [(one.kind, one.parameter) for one in inner.operands] == [("input", name) for name in names]
@@ -202,7 +195,7 @@ def ufunc_of(node: Lane, names: tuple[str, str]) -> np.ufunc | None:
 
 
 def with_constant(node: Lane, name: str, value: int) -> Lane:
-    """Return an expression with a number for an input, and computed where all operands are numbers.
+    """Replace an input by a number, and fold constants.
 
     For example, ``select(y < 0, 0, x >> y)`` is ``x >> 3`` for y = 3.
     """
@@ -224,7 +217,6 @@ def with_constant(node: Lane, name: str, value: int) -> Lane:
 
 
 def _rebuilt(node: Lane, operands: Sequence[Lane]) -> Lane:
-    """Return the same operation of other operands, with the range of its values."""
     if node.kind == "wrapped":
         return wrapped(operands[0], node.parameter)
     if node.kind == "leading_zeros":

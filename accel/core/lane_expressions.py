@@ -2,8 +2,8 @@
 
 Each node has exactly one meaning on integers, and the range of its values. For example, with x and y in
 int32, ``x + y`` ranges from -2**32 to 2**32 - 2, so it has 33 bits, and ``wrapped(x + y, 32)`` keeps the low
-32 of them. :mod:`accel.core.lane_evaluation` computes a node for arrays, and
-:mod:`accel.hw.datapath.lane_values` builds it in hardware.
+32 of them. :mod:`accel.core.lane_evaluation` computes nodes, :mod:`accel.hw.datapath.lane_values` builds
+them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from accel.base.errors import AccelError
 Array = npt.NDArray[Any]
 Rounding = Literal["up", "even", "away"]
 WIDEST = 64
-"""Bits of the widest value. numpy has no wider integers."""
+"""numpy has no wider integers."""
 MAX_LANES = 256
-"""Lanes of the widest row of an element: the largest ``block_out``."""
+"""Lanes of the widest row: the largest ``block_out``."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,45 +111,44 @@ class Lane:
         return Lane("shift_right", (self, right), min(corners), max(corners))
 
     def __lt__(self, other: Lane | int) -> Lane:
-        """1 if this is less than the other, else 0."""
+        """1 if less, else 0."""
         return Lane("less", (self, as_lane(other)), 0, 1)
 
     def __gt__(self, other: Lane | int) -> Lane:
-        """1 if this is greater than the other, else 0."""
+        """1 if greater, else 0."""
         return as_lane(other) < self
 
     def __ge__(self, other: Lane | int) -> Lane:
-        """1 if this is not less than the other, else 0."""
+        """1 if not less, else 0."""
         return as_lane(1) - (self < other)
 
     def __le__(self, other: Lane | int) -> Lane:
-        """1 if this is not greater than the other, else 0."""
+        """1 if not greater, else 0."""
         return as_lane(1) - (self > other)
 
     def __and__(self, other: Lane | int) -> Lane:
-        """The bits that both have. Negative numbers have ones above their sign."""
+        """Bitwise and. Negative numbers have ones above their sign."""
         right = as_lane(other)
         highs = [one.high for one in (self, right) if one.low >= 0]
         low, high = (0, min(highs)) if highs else _bits_range(self, right)
         return Lane("and", (self, right), low, high)
 
     def __or__(self, other: Lane | int) -> Lane:
-        """The bits that either has."""
+        """Bitwise or."""
         right = as_lane(other)
         return Lane("or", (self, right), *_bits_range(self, right))
 
     def __xor__(self, other: Lane | int) -> Lane:
-        """The bits that one of the two has."""
+        """Bitwise exclusive or."""
         right = as_lane(other)
         return Lane("xor", (self, right), *_bits_range(self, right))
 
     def __invert__(self) -> Lane:
-        """All bits inverted: ``-1 - x``."""
+        """``-1 - x``"""
         return as_lane(-1) - self
 
 
 def _bits_range(a: Lane, b: Lane) -> tuple[int, int]:
-    """Return the range of bitwise results of two values."""
     bits = max(a.width - (a.low < 0), b.width - (b.low < 0))
     return -(1 << bits) if a.low < 0 or b.low < 0 else 0, (1 << bits) - 1
 
@@ -176,7 +175,7 @@ def as_lane(value: Lane | int) -> Lane:
 
 
 def lane_input(name: str, width: int = 32, *, signed: bool = True) -> Lane:
-    """Return an operand of the expression, by default a signed one of 32 bits."""
+    """Return an operand of the expression."""
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     return Lane("input", (), low, high, name)
 
@@ -221,15 +220,14 @@ def absolute(value: Lane) -> Lane:
 
 
 def bit_slice(value: Lane, begin: int, end: int) -> Lane:
-    """Return the bits from ``begin`` up to ``end``, exclusive, as an unsigned number. For example, bits 4 to
-    8 of 0xAB are 0xA."""
+    """Return the bits in [``begin``, ``end``), unsigned. For example, bits 4 to 8 of 0xAB are 0xA."""
     if not 0 <= begin < end < WIDEST:
         raise AccelError(f"a slice has the bits {begin}..{end}; it needs 0 <= begin < end < {WIDEST}")
     return (value >> begin) & ((1 << end - begin) - 1)
 
 
 def leading_zeros(value: Lane, width: int = 32) -> Lane:
-    """Return how many of the ``width`` bits of a value are zero before the first one: 24 for 200 in 32 bits.
+    """Return the number of zeros above the highest one of ``width`` bits: 24 for 200 in 32 bits.
 
     Raises:
         AccelError: the value may be negative or need more bits.
@@ -242,7 +240,7 @@ def leading_zeros(value: Lane, width: int = 32) -> Lane:
 
 
 def lookup(table: Sequence[int], index: Lane) -> Lane:
-    """Return the entry of a table. The table must have an entry for each value of the index."""
+    """Return the entry of a table, which must have one for each value of the index."""
     entries = tuple(int(one) for one in table)
     if not 0 <= index.low <= index.high < len(entries):
         raise AccelError(
@@ -253,10 +251,9 @@ def lookup(table: Sequence[int], index: Lane) -> Lane:
 
 
 def lane_sum(value: Lane) -> Lane:
-    """Return the sum over all lanes of a row of an element, in each of these lanes.
+    """Return the sum over the lanes of a row of an element, in each of these lanes.
 
-    An element has ``batch`` rows of ``block_out`` lanes. For example, with four lanes 1, 2, 3 and 4, each
-    lane gets 10.
+    An element has ``batch`` rows of ``block_out`` lanes. With four lanes 1, 2, 3, 4, each gets 10.
     """
     low, high = min(value.low, value.low * MAX_LANES), max(value.high, value.high * MAX_LANES)
     return Lane("lane_sum", (value,), low, high)
@@ -295,11 +292,10 @@ def rounded_shift(value: Lane, amount: Lane | int, half: Rounding = "up") -> Lan
 
 
 CROSS_LANE_KINDS = frozenset({"lane_sum", "lane_maximum", "lane_minimum"})
-"""Operations whose result in one lane depends on all lanes of a row."""
 
 
 def nodes_of(node: Lane) -> list[Lane]:
-    """Return the nodes of an expression, each once, operands before the nodes that read them."""
+    """Return the nodes of an expression once, operands first."""
     found: dict[int, Lane] = {}
     left = [(node, False)]
     while left:
@@ -312,7 +308,7 @@ def nodes_of(node: Lane) -> list[Lane]:
 
 
 def text_of(node: Lane) -> str:
-    """Return an expression as text, one numbered line per node. Equal expressions have equal texts."""
+    """Return a line per node. Equal expressions have equal texts."""
     numbers: dict[int, int] = {}
     lines: dict[str, int] = {}
     for one in nodes_of(node):

@@ -1,4 +1,4 @@
-"""The physical memories of a machine's scratchpads: banks, copies, words and write enables."""
+"""The physical memories of scratchpads: banks, copies, words and write enables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from accel.core.isa import Load, Store, routes_of
 from accel.core.scratchpad_specs import ACC, INP, RES, Route, Scratchpad, bits_of, scratchpads_of
 
 MIRROR = "out"
-"""Name of the mirror of the accumulators, from which STOREs read."""
+"""The mirror of the accumulators, from which STOREs read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryBanks:
-    """The memories of one scratchpad, or of the mirror of the accumulators.
+    """The memories of one scratchpad, or of :data:`MIRROR`.
 
     Attributes:
-        word_bits: bits of a word, which one read or write of a bank accesses.
+        word_bits: bits of one read or write of a bank.
         bank_depth: words of a bank.
-        banks: banks of a copy. A read accesses all of them, because the bank is selected after the read.
-        copies: memories with equal contents, each with its own read port. A write goes to all of them.
+        banks: of a copy. A read accesses all, because the bank is selected after the read.
+        copies: memories with equal contents, each with its own read port. Writes go to all.
         lane_bits: bits of a word with a common write enable.
     """
 
@@ -37,13 +37,12 @@ class MemoryBanks:
 
     @property
     def bank_bytes(self) -> float:
-        """Capacity of a bank in bytes."""
         return self.word_bits * self.bank_depth / 8
 
 
 @lru_cache(maxsize=1 << 10)
 def memory_banks(config: Config) -> Mapping[str, MemoryBanks]:
-    """Return the memories of a machine by the name of the scratchpad, and those of :data:`MIRROR`."""
+    """Return a machine's memories by scratchpad, with :data:`MIRROR`."""
     found = {name: _banks_of(pad, config) for name, pad in scratchpads_of(config).items()}
     acc = found[ACC.name]
     routes = routes_of(Store, config).values()
@@ -84,10 +83,10 @@ def _loads_into(pad: Scratchpad, config: Config) -> list[Route]:
 
 
 def elements_per_beat(element_bytes: int, config: Config) -> int:
-    """Return the elements in a beat, or 1 if an element is at least as long as a beat."""
+    """Return the elements in a beat, at least 1."""
     return max(1, config.bus_bytes // element_bytes)
 
 
 def beats_per_element(element_bytes: int, config: Config) -> int:
-    """Return the beats in an element, or 1 if an element is at most as long as a beat."""
+    """Return the beats in an element, at least 1."""
     return max(1, element_bytes // config.bus_bytes)

@@ -1,4 +1,4 @@
-"""The distribution of pipeline registers over steps of logic."""
+"""The placement of pipeline registers."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -6,9 +6,9 @@ from itertools import combinations, pairwise
 
 
 def spread(stages: int, steps: Sequence[int]) -> list[int]:
-    """Return how many registers follow each step of logic, at least one after the last.
+    """Return the number of registers after each step of logic, at least one after the last.
 
-    The longest path between two registers is as short as possible. Surplus ones follow the last step.
+    The longest path between registers is as short as possible. Surplus registers follow the last step.
     """
     return list(_spread(stages, tuple(steps)))
 

@@ -1,8 +1,8 @@
 """Find the conflicting instructions of a program.
 
-Two accesses to an element conflict if at least one writes. The elements of each memory are partitioned into
-classes that no instruction distinguishes. Accesses are sorted by class, then by program order, so that the
-last access of each unit and kind before a given one is a running maximum.
+Two accesses to an element conflict if at least one writes. Elements that no instruction distinguishes form a
+class. Accesses are sorted by class and program order, so that the last earlier access of each unit and kind
+is a running maximum.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,21 +21,19 @@ from accel.core.token_rules import WORKERS
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
-"""Numbers of instructions, sets of elements or classes. int32 halves the memory of these long arrays."""
+"""int32 halves the memory of these long arrays."""
 
 _ROWS_AT_ONCE = 1 << 18
-"""Rows processed at a time, unless one class has more. A temporary array then has about 2 MiB."""
+"""A temporary array then has about 2 MiB, unless one class has more rows."""
 
 
 class Accesses(NamedTuple):
-    """Accesses to one memory in program order. The reads of an instruction precede its writes."""
+    """Accesses to one memory in program order, of each instruction the reads first."""
 
     sets: Sequence[Elements]
-    """Distinct sets of elements."""
     instructions: Numbers
     writes: npt.NDArray[np.bool_]
     which: Numbers
-    """Index of the set that each access touches."""
 
 
 class Touches:
@@ -77,7 +75,7 @@ class UopSource(Protocol):
     def load(self, instruction: Transfer, /) -> None: ...
 
     def words(self, instruction: Loops, /) -> npt.NDArray[np.uint32] | None:
-        """Return encoded micro-ops, or None if one is unknown."""
+        """Return None if a micro-op is unknown."""
 
 
 def scratchpad_touches(
@@ -91,7 +89,7 @@ def scratchpad_touches(
     sets = AccessSets(config)
     places_of = _positions_by_number(program.places, len(program.every))
     changing: list[int] = []
-    """LOADs of micro-ops and SETs of taps: they change the meaning of later instructions."""
+    """LOADs of micro-ops and SETs of taps, which change the meaning of later instructions."""
     for number, instruction in enumerate(program.every):
         if isinstance(instruction, Transfer):
             touches = sets.transfer(instruction)
@@ -151,13 +149,13 @@ class Rows(NamedTuple):
 
 
 def row_count(accesses: Accesses, sets: Sequence[npt.NDArray[np.integer]]) -> int:
-    """Count one row for each class of each access."""
+    """Return the number of rows of :func:`rows_of`."""
     sizes = np.array([len(one) for one in sets], dtype=np.int64)
     return int(sizes[accesses.which].sum())
 
 
 def rows_of(accesses: Accesses, sets: Sequence[npt.NDArray[np.integer]]) -> Iterator[Rows]:
-    """Generate the rows of some classes at a time."""
+    """Generate rows for some classes at a time."""
     sizes = np.array([len(one) for one in sets], dtype=np.int64)
     classes = np.concatenate([np.zeros(0, dtype=np.int32), *sets]).astype(np.int32)
     owners = np.repeat(np.arange(len(sets)), sizes)
@@ -173,7 +171,6 @@ def rows_of(accesses: Accesses, sets: Sequence[npt.NDArray[np.integer]]) -> Iter
 
 
 def _rows(accesses: Accesses, classes: Numbers, sizes: Ints, lowest: int) -> Rows:
-    """Return the rows of some classes, concatenated over the sets."""
     counts = sizes[accesses.which]
     begins = (np.cumsum(sizes) - sizes)[accesses.which]
     total = int(counts.sum())
@@ -186,17 +183,12 @@ def _rows(accesses: Accesses, classes: Numbers, sizes: Ints, lowest: int) -> Row
 
 
 def _narrowed(values: Numbers) -> npt.NDArray[np.integer]:
-    """Convert values from 0 on to 16 bits if they fit, for faster sorting."""
+    """Convert to 16 bits if possible, for faster sorting."""
     return values.astype(np.uint16) if values.max(initial=0) < 1 << 16 else values
 
 
 class Order:
-    """The units and positions of a program's instructions.
-
-    Attributes:
-        units: unit of each instruction, int8[n].
-        positions: position of each instruction among those of its unit, int32[n].
-    """
+    """The unit of each instruction, int8[n], and its position in that unit, int32[n]."""
 
     def __init__(self, program: Distinct[Instruction]) -> None:
         self.units = program.column(lambda one: int(one.unit), np.int8)
@@ -224,7 +216,6 @@ class Conflicts:
         self.read = np.zeros(count, dtype=np.int32)
 
     def add(self, rows: Rows, *, own: bool = False) -> None:
-        """Add all accesses of some classes."""
         units, positions = self._order.units[rows.instructions], self._order.positions[rows.instructions]
         base = (rows.classes - rows.classes.min(initial=0)) * np.int64(len(self._order.units) + 1)
         for unit in WORKERS:

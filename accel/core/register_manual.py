@@ -1,4 +1,4 @@
-"""Generate ``accel registers``, ``docs/reference/registers.md``, and the C header."""
+"""Generate ``docs/reference/registers.md`` and the C header."""
 
 from accel.core.fault_causes import Cause
 from accel.core.isa_manual import cause_table
@@ -65,7 +65,7 @@ with bad settings:
 
 
 def registers_manual() -> str:
-    """Return the register map as Markdown."""
+    """Return the page as Markdown."""
     registers = [
         (f"`{r.offset:#05x}`", f"`{r.name}`", f"{r.width}", r.access.value, _reset_value(r), r.doc)
         for r in REGISTERS.values()
@@ -98,7 +98,7 @@ def _reset_value(register: Register) -> str:
 
 
 def c_header() -> str:
-    """Return the register map as a C header."""
+    """Return the C header."""
     lines = [
         "/* Control registers of the accelerator; written by `accel registers --c`. */",
         "#ifndef ACCEL_REGISTERS_H",

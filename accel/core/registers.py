@@ -1,4 +1,4 @@
-"""The control registers. Decoder, drivers, manual and C header follow from this declaration."""
+"""The control registers. Decoder, drivers, manual and C header follow from them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from accel.core.fault_causes import CAUSE_BITS
 from accel.core.units import Unit
 
 ID = 0x6C656361
-"""Value of the register ``id``: the letters ``acel``, lowest byte first."""
+"""The letters ``acel``, lowest byte first."""
 MAP_VERSION = 2
-"""Value of the register ``version``. It grows whenever an address or a meaning changes."""
+"""It grows whenever an address or a meaning changes."""
 WORD_BYTES = 4
 ADDRESS_BITS = 12
-"""Bits of an address on the AXI4-Lite port: 4 KiB of registers."""
+"""4 KiB of registers on the AXI4-Lite port."""
 
 
 class Access(Enum):
@@ -94,7 +94,6 @@ UNIT_COUNTERS = {
 """The counters of each unit, as in :class:`~accel.core.events.UnitCycles`."""
 
 _NO_LIMIT_CYCLES = (1 << 64) - 1
-"""Reset value of ``max_cycles``: more cycles than any run has."""
 _ADDRESS_CONDITION = "a multiple of 16, and the whole program must lie in the DRAM window"
 
 
@@ -299,11 +298,11 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
         )
     }
 )
-"""All registers by name, in order of their addresses."""
+"""All registers by name, in order of addresses."""
 
 
 def registers_of(config: Config) -> dict[str, Register]:
-    """Return the registers of a machine."""
+    """Return a machine's registers."""
     return {name: register for name, register in REGISTERS.items() if register.exists(config)}
 
 
@@ -318,7 +317,7 @@ def constants(config: Config) -> dict[str, int]:
 
 
 def word_writes(values: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Return address and word of each write for these values."""
+    """Return address and word of each write."""
     writes = []
     for name, value in values.items():
         register = REGISTERS[name]
@@ -328,14 +327,14 @@ def word_writes(values: Mapping[str, int]) -> list[tuple[int, int]]:
 
 
 def word_addresses(names: Iterable[str]) -> list[int]:
-    """Return the addresses of registers' words."""
+    """Return the addresses of words."""
     return [
         REGISTERS[name].offset + WORD_BYTES * word for name in names for word in range(REGISTERS[name].words)
     ]
 
 
 def joined(names: Iterable[str], words: Sequence[int]) -> dict[str, int]:
-    """Combine words from :func:`word_addresses` to values of registers."""
+    """Combine the words at :func:`word_addresses`."""
     rest = iter(words)
     values = {}
     for name in names:

@@ -34,33 +34,28 @@ from accel.core.lane_expressions import (
 )
 
 MULTIPLIER_BITS = 24
-"""Bits of a scale's multiplier: the significand of a float32 with its leading bit."""
+"""The significand of a float32 with its leading bit."""
 EXPONENT_BITS = 8
-"""Bits of a scale's exponent, unsigned."""
 RESULT_BITS = 9
-"""Bits of zero points, bounds and results: signed, and wide enough for int8 and uint8."""
+"""Zero points, bounds and results: signed, for int8 and uint8."""
 ADD_MULTIPLIER_BITS = 31
-"""Bits of the multipliers of an addition, unsigned."""
+"""Unsigned."""
 ADD_OFFSET_BITS = 41
-"""Bits of the offset of an addition, signed: the width of a 10-bit difference times a multiplier."""
+"""The width of a 10-bit difference times a multiplier, signed."""
 MAX_ADD_SHIFT = 41
-"""Largest shift of an addition, in bits. Sums of two products and an offset have at most 43 bits."""
+"""Sums of two products and an offset have at most 43 bits."""
 ADD_SHIFT_BITS = MAX_ADD_SHIFT.bit_length()
 SATURATED = 1 << (RESULT_BITS + 1)
-"""A magnitude that exceeds all bounds even after any zero point is added."""
+"""A magnitude above all bounds even after any zero point is added."""
 _SUM_BITS = 32
 _EXPONENT_OF_ONE = 127 + MULTIPLIER_BITS - 1
-"""The exponent of a :class:`Scale` is this number minus the exponent field of the float32."""
+"""A scale's exponent is this number minus the exponent field of the float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """A scale ``multiplier * 2**-exponent``. The leading bit of the multiplier is set.
-
-    Attributes:
-        multiplier: 24 bits, unsigned.
-        exponent: 8 bits, unsigned.
-    """
+    """A scale ``multiplier * 2**-exponent``, with 24 and 8 bits, unsigned. The multiplier's leading bit is
+    set."""
 
     multiplier: int
     exponent: int
@@ -69,8 +64,8 @@ class Scale:
     def of(cls, value: float | np.float32) -> "Scale":
         """Convert a positive float32.
 
-        Scales too small to bring any int32 to 1/2 give zero, and scales from 2**24 on exceed all bounds. Both
-        become the nearest scale that can be represented, with the same results.
+        Scales too small to bring any int32 to 1/2, and scales from 2**24 on, which exceed all bounds, become
+        the nearest representable scale, with the same results.
         """
         single = np.float32(value)
         if not (np.isfinite(single) and single > 0):
@@ -122,7 +117,7 @@ class Bounds:
 
 
 def leading_bits(total: Lane) -> tuple[Lane, Lane]:
-    """Return the 24 leading bits of a magnitude, rounded as float32 rounds it, and its length in bits.
+    """Return a magnitude's 24 leading bits, rounded as float32 rounds it, and its length in bits.
 
     For example, 1001 = 0b1111101001 has 10 bits, and the leading bits 1001 * 2**14.
     """
@@ -148,7 +143,7 @@ def scaled(single: Lane, shift: Lane, negative: Lane, bounds: Bounds) -> Lane:
 
 
 def requantized(sums: Lane, bias: Lane, multiplier: Lane, exponent: Lane, bounds: Bounds) -> Lane:
-    """Return a sum requantized, as the head of this module describes it."""
+    """Return a requantized sum."""
     total = wrapped(sums + bias, _SUM_BITS)
     significand, length = leading_bits(total)
     single, top = rounded_product(significand * multiplier)
@@ -156,7 +151,7 @@ def requantized(sums: Lane, bias: Lane, multiplier: Lane, exponent: Lane, bounds
 
 
 def sum_of_products(left: Lane, right: Lane) -> Lane:
-    """Return the sum of two values less their zero points, times their multipliers, and the offset."""
+    """Return the sum of STORE.ADD before its shift."""
     zeros = [lane_input(f"{side}_zero", RESULT_BITS) for side in ("left", "right")]
     factors = [
         lane_input(f"{side}_multiplier", ADD_MULTIPLIER_BITS, signed=False) for side in ("left", "right")
@@ -175,13 +170,13 @@ def product_of_differences(left: Lane, right: Lane) -> Lane:
 
 
 def scaled_product(product: Lane) -> Lane:
-    """Return a product of differences times the left multiplier, plus the offset."""
+    """Return the product of STORE.MUL before its shift."""
     multiplier = lane_input("left_multiplier", ADD_MULTIPLIER_BITS, signed=False)
     return product * multiplier + lane_input("offset", ADD_OFFSET_BITS)
 
 
 def divided(total: Lane, bounds: Bounds) -> Lane:
-    """Return a sum of products divided by 2 to the power of the input ``shift``, within bounds."""
+    """Return a total divided by 2 to the power of the input ``shift``, within bounds."""
     shift = minimum(lane_input("shift", ADD_SHIFT_BITS, signed=False), MAX_ADD_SHIFT)
     return bounds.of(rounded_shift(total, shift, "even"))
 
@@ -194,14 +189,14 @@ REQUANTIZED = requantized(
     lane_input("exponent", EXPONENT_BITS, signed=False),
     BOUNDS,
 )
-"""The result of STORE.REQ in a lane."""
+"""STORE.REQ in a lane."""
 ADDED = divided(sum_of_products(lane_input("left", RESULT_BITS), lane_input("right", RESULT_BITS)), BOUNDS)
-"""The result of STORE.ADD in a lane, of the requantized value and the residual."""
+"""STORE.ADD of the requantized value and the residual."""
 MULTIPLIED = divided(
     scaled_product(product_of_differences(lane_input("left", RESULT_BITS), lane_input("right", RESULT_BITS))),
     BOUNDS,
 )
-"""The result of STORE.MUL in a lane, of the requantized value and the residual."""
+"""STORE.MUL of the requantized value and the residual."""
 
 _RANGE = ("zero", "low", "high")
 _requantize = function_of(REQUANTIZED, ("acc", "bias", "multiplier", "exponent", *_RANGE))
@@ -221,12 +216,11 @@ def requantize(
     low: int,
     high: int,
 ) -> npt.NDArray[np.int32]:
-    """Requantize sums elementwise. The arguments broadcast.
+    """Requantize int32 sums elementwise. The arguments broadcast.
 
     Args:
-        sums: int32.
-        bias: int32; the addition wraps.
-        multiplier, exponent: parts of the scale. Each leading zero of the multiplier costs the product a bit.
+        bias: int32. The addition wraps.
+        multiplier, exponent: of the scale. Each leading zero of the multiplier costs the product a bit.
         low, high: bounds of the result. If ``low > high`` the result is ``high``.
     """
     return _requantize(sums, bias, multiplier, exponent, zero, low, high)
@@ -235,7 +229,7 @@ def requantize(
 def float_requantize(
     sums: npt.ArrayLike, bias: npt.ArrayLike, scale: npt.ArrayLike, *, zero: int, low: int, high: int
 ) -> npt.NDArray[Any]:
-    """Requantize with floating-point arithmetic, as a reference."""
+    """Requantize in floating point, as a reference."""
     x = np.asarray(sums, dtype=np.int32) + np.asarray(bias, dtype=np.int32)
     with np.errstate(over="ignore", under="ignore"):
         y = np.rint(x.astype(np.float32) * np.asarray(scale, dtype=np.float32)).astype(np.float64)
@@ -254,13 +248,10 @@ def add(
     low: int,
     high: int,
 ) -> npt.NDArray[np.int32]:
-    """Add two quantized tensors elementwise.
-
-    The result is ``clamp(rne(((left - zeros[0]) * multipliers[0] + (right - zeros[1]) * multipliers[1] +
-    offset) / 2**shift) + zero, low, high)``.
+    """Add two int8 or uint8 tensors elementwise, as STORE.ADD does.
 
     Args:
-        left, right: int8 or uint8 values.
+        multipliers, zeros: of left and right.
         shift: 0 to 41.
     """
     return _add(left, right, *multipliers, *zeros, offset, shift, zero, low, high)
@@ -278,13 +269,10 @@ def multiply(
     low: int,
     high: int,
 ) -> npt.NDArray[np.int32]:
-    """Multiply two quantized tensors elementwise.
-
-    The result is ``clamp(rne(((left - zeros[0]) * (right - zeros[1]) * multiplier + offset) / 2**shift) +
-    zero, low, high)``. Each difference wraps at 9 bits.
+    """Multiply two int8 or uint8 tensors elementwise, as STORE.MUL does.
 
     Args:
-        left, right: int8 or uint8 values.
+        zeros: of left and right.
         shift: 0 to 41.
     """
     return _multiply(left, right, multiplier, *zeros, offset, shift, zero, low, high)

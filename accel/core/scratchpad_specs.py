@@ -1,4 +1,4 @@
-"""The scratchpads of the machine, each declared once."""
+"""The scratchpads, each declared once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Scratchpad:
         requires: the configuration field that is not 0 on machines with the scratchpad, or empty.
         wide_bits: bits of a value where the field ``wide_if`` is not 0.
         is_queue: whether instructions append and take elements, first in, first out, without an address.
-        is_table: whether lanes read single bytes of an element. The hardware then holds words of one beat.
+        is_table: whether lanes read single bytes of an element. Hardware words then have one beat.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Scratchpad:
         return self.values(config) * self.lane_bits(config)
 
     def held_dtype(self, config: Geometry) -> str:
-        """Software's numpy type of a value, for example ``int16`` for 9 bits."""
+        """Software's type of a value, for example ``int16`` for 9 bits."""
         bits = self.lane_bits(config)
         return self.dtype if bits == bits_of(self.dtype) else f"int{1 << (bits - 1).bit_length()}"
 
@@ -104,7 +104,7 @@ class Scratchpad:
 
 @cache
 def bits_of(dtype: str) -> int:
-    """Return the bits of a numpy type, for example 8 for ``int8``."""
+    """Return the bits of a numpy type."""
     return int(dtype.lstrip("uint"))
 
 
@@ -117,7 +117,7 @@ INP = Scratchpad(
     wide_bits=9,
     wide_if="post",
 )
-"""Values have 9 bits where ``post=1``, because LOAD.INP subtracts a zero point."""
+"""9 bits where ``post=1``, because LOAD.INP subtracts a zero point."""
 WGT = Scratchpad(
     name="wgt",
     dtype="int8",
@@ -126,10 +126,10 @@ WGT = Scratchpad(
     wide_bits=9,
     wide_if="wgt_zero",
 )
-"""Values have 9 bits where ``wgt_zero=1``, because LOAD.WGT subtracts a zero point."""
+"""9 bits where ``wgt_zero=1``, because LOAD.WGT subtracts a zero point."""
 ACC = Scratchpad(name="acc", dtype="int32", axes=("batch", "block_out"), filled_by=Unit.COMPUTE)
 PAR = Scratchpad(name="par", dtype="int32", axes=("block_out", 2), filled_by=Unit.STORE, requires="post")
-"""A bias and a scale for each channel. The low 24 bits of a scale are its multiplier, the high 8 bits its
+"""A bias and a scale for each channel. The low 24 bits of a scale are its multiplier, the rest its
 exponent."""
 RES = Scratchpad(
     name="res",
@@ -139,13 +139,13 @@ RES = Scratchpad(
     requires="post",
     is_queue=True,
 )
-"""Residuals, a queue in a ring: the k-th element loaded in a run is at index k modulo the depth."""
+"""A queue in a ring: the k-th element loaded in a run is at index k modulo the depth."""
 TABLE_BYTES = 256
-"""Bytes of a table: one for each value of a byte."""
+"""One for each value of a byte."""
 TABLE_FIELD_BITS = 5
-"""Bits of the field ``table`` of STOREs: those above ``dram_base``, less the flag ``hold``."""
+"""The field ``table`` of STOREs has the bits above ``dram_base``, less the flag ``hold``."""
 MAX_TABLES = 1 << (TABLE_FIELD_BITS - 1)
-"""Most tables of a machine, a power of two: the field is 0, or a table's index plus 1."""
+"""A power of two: the field is 0, or a table's index plus 1."""
 TAB = Scratchpad(
     name="tab",
     dtype="uint8",
@@ -154,20 +154,18 @@ TAB = Scratchpad(
     requires="tab_bytes",
     is_table=True,
 )
-"""Tables, each of which maps the 256 values of a byte to bytes."""
 
 PAR_INDEX_BITS = 14
-"""Bits of an index into PAR in STORE.REQ and STORE.ADD: the bits of the four pad fields, which these lack,
-less the two flags ``par_y`` and ``par_x``."""
+"""STORE.REQ and STORE.ADD index PAR by the bits of the four pad fields, which they lack, less the two flags
+``par_y`` and ``par_x``."""
 
 SCRATCHPADS: Mapping[str, Scratchpad] = MappingProxyType(
     {pad.name: pad for pad in (UOP, INP, WGT, ACC, PAR, RES, TAB)}
 )
-"""All scratchpads by name. :func:`scratchpads_of` returns those of a machine."""
 
 
 def scratchpads_of(config: Geometry) -> dict[str, Scratchpad]:
-    """Return the scratchpads of a machine by name."""
+    """Return a machine's scratchpads by name."""
     return {name: pad for name, pad in SCRATCHPADS.items() if pad.exists(config)}
 
 
@@ -208,7 +206,7 @@ class Route:
 
 
 def routes(*found: Route) -> Mapping[int, Route]:
-    """Collect the routes of an instruction by memory id, in order of declaration."""
+    """Collect an instruction's routes by memory id."""
     return MappingProxyType({int(route.memory): route for route in found})
 
 

@@ -12,28 +12,27 @@ from accel.core.instruction_access import DramRows
 from accel.core.isa import Alu, Instruction, Loops, StoreReq
 
 TIMING_CONTRACT_VERSION = 1
-"""Increases with every change after which a program may take other cycles on the same machine. Measured
-cycles in files have it as part of their key."""
+"""Increases when a program may take other cycles on the same machine. Files of measured cycles have it in
+their keys."""
 FETCH_STARTUP = 1
 """Cycles from the start of a run to the first request of the fetch unit."""
 REQUEST_STARTUP = 1
 """Cycles from the start of a LOAD or STORE to its first burst request and to its first pad word."""
 WRITE_DELAY = 1
-"""Cycles from a read beat on the bus to its write into a scratchpad or the fetch buffer."""
+"""Cycles from a read beat to its write into a scratchpad or the fetch buffer."""
 EMPTY_DURATION = 1
-"""Cycles from start to retirement of an instruction that moves nothing. FINISH is one."""
+"""Cycles from start to retirement of an instruction that moves nothing, such as FINISH."""
 INDEX_CHECK = 3
 """Cycles from a micro-op's slot to the check of its indices: sequencer, micro-op read, index add."""
 _OPERAND_STAGES = 4
-"""Cycles from a micro-op's slot to its products: sequencer, micro-op read, index add, operand read."""
+"""Cycles from a micro-op's slot to its products: ``INDEX_CHECK``, and the operand read."""
 _ACCUMULATE_STAGES = 2
 """Cycles from product to accumulator, apart from the adder tree: operate, write."""
 TABLE_STAGES = 1
-"""Cycles that the look-up in a table adds to the requantization pipeline of machines with tables, for every
-STORE: the block RAM reads a word."""
+"""Cycles that tables add to the requantization of every STORE: the block RAM reads a word."""
 _STORE_STAGES = 2
-"""Cycles from the grant of a write burst to its first beat where nothing is requantized: read
-accumulators, beat."""
+"""Cycles from the grant of a write burst to its first beat without requantization: read accumulators,
+beat."""
 
 
 def dispatch_depth(config: Config) -> int:
@@ -44,10 +43,10 @@ def dispatch_depth(config: Config) -> int:
 def compute_depth(config: Config) -> int:
     """Cycles from a micro-op's slot to its write into the accumulators.
 
-    Take an instruction that starts in cycle t, with n slots for each micro-op. Its micro-op k has its last
-    slot in ``t + n * (k + 1) - 1``. The instruction retires with the write of its last micro-op, in ``t +
-    max(1, n * micro-ops) - 1 + compute_depth``. For example, a GEMM of 64 micro-ops that starts in cycle
-    100 on ``vta`` retires in cycle 100 + 64 - 1 + 8 = 171.
+    If an instruction starts in cycle t, with n slots for each micro-op, the last slot of micro-op k is in
+    ``t + n * (k + 1) - 1``, and the last write retires it in ``t + max(1, n * micro-ops) - 1 +
+    compute_depth``. For example, a GEMM of 64 micro-ops that starts in cycle 100 on ``vta`` retires in 100 +
+    64 - 1 + 8 = 171.
     """
     return _OPERAND_STAGES + config.tree_stages + _ACCUMULATE_STAGES
 
@@ -59,23 +58,21 @@ def uop_slots(instruction: Instruction, config: Config) -> int:
 
 
 def busy_slots(instruction: Loops, config: Config) -> int:
-    """Slots of all micro-ops. The next instruction starts after them, and at least one cycle later."""
+    """Slots of all micro-ops. The next instruction starts after them, at least one cycle later."""
     return instruction.uop_count * uop_slots(instruction, config)
 
 
 def post_depth(config: Config) -> int:
-    """Cycles that a beat spends in the requantization pipeline: ``post_stages``, and ``TABLE_STAGES`` where
-    the machine has tables. For example, 11 on ``vta-int8`` with ``tab_bytes`` set."""
+    """Cycles of a beat in the requantization pipeline: 11 on ``vta-int8`` with tables."""
     if not config.post:
         return 0
     return config.post_stages + (TABLE_STAGES if config.tab_depth else 0)
 
 
 def store_depth(config: Config) -> int:
-    """Cycles from the grant of a write burst to its first beat on the bus.
+    """Cycles from the grant of a write burst to its first beat, in which the accumulators are read.
 
-    The store unit reads the accumulators in this time. With ``post=1`` the beats of every STORE pass through
-    the requantization pipeline, to stay in order.
+    With ``post=1`` the beats of every STORE pass through the requantization pipeline, to stay in order.
     """
     return _STORE_STAGES + post_depth(config)
 
@@ -83,23 +80,23 @@ def store_depth(config: Config) -> int:
 def beat_cycles(instruction: Instruction, config: Config) -> int:
     """Cycles per beat of a transfer. The beat is on the bus in the last of them.
 
-    The store unit requantizes ``config.lanes`` bytes of a beat per cycle. All other beats take one cycle.
-    For example, 8-byte beats take 4 cycles on ``ecp5-int8``, which has two lanes.
+    The store unit requantizes ``config.lanes`` bytes per cycle. Other beats take one cycle. For example,
+    8-byte beats take 4 cycles on ``ecp5-int8``, which has two lanes.
     """
     return config.bus_bytes // config.lanes if isinstance(instruction, StoreReq) else 1
 
 
 class Burst(NamedTuple):
-    """One burst on the bus."""
+    """A burst on the bus."""
 
     address: int
     beats: int
 
 
 def split_bursts(address: int, length: int, config: Config) -> list[Burst]:
-    """Split a row of ``length`` bytes into bursts, at 4 KiB boundaries and at ``max_burst_beats``.
+    """Split a row of ``length`` bytes from ``address`` at 4 KiB boundaries and at ``max_burst_beats``.
 
-    ``address`` is that of the first byte. Only the first burst may start within a beat.
+    Only the first burst may start within a beat.
     """
     bus = config.bus_bytes
     bursts = []
@@ -140,7 +137,7 @@ def transfer_bursts(rows: DramRows, config: Config) -> list[Burst]:
 
 
 class FetchBurst(NamedTuple):
-    """A burst of instructions. ``arrival[k]`` is the beat that completes the k-th instruction."""
+    """A burst of instructions. Beat ``arrival[k]`` completes the k-th."""
 
     burst: Burst
     arrival: tuple[int, ...]

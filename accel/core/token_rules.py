@@ -1,7 +1,7 @@
 """Token counters, and the orders of execution that tokens and queues allow.
 
-Units communicate only through token counters and bounded queues. So whether a program deadlocks does not
-depend on timing, and one order of execution decides it.
+Units communicate only through token counters and bounded queues. So deadlocks do not depend on timing, and
+one order of execution decides.
 """
 
 from collections import deque
@@ -17,7 +17,6 @@ from accel.core.config import Config
 from accel.core.isa import Instruction, Loops, Transfer, Unit
 
 WORKERS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
-"""The units that execute dispatched instructions."""
 
 
 class Counter(IntEnum):
@@ -56,7 +55,7 @@ _COUNTERS = {ends: counter for counter, ends in _ENDS.items()}
 
 
 def _counters(unit: Unit, previous: bool, following: bool, *, push: bool) -> tuple[Counter, ...]:
-    """Return the counters that a unit pushes or pops. Flags toward missing neighbours have none."""
+    """Flags toward missing neighbours have no counter."""
     neighbours = [
         n for n, flag in ((unit.previous, previous), (unit.next, following)) if flag and n is not None
     ]
@@ -86,8 +85,8 @@ class TokenFlow:
 
     Attributes:
         pops: by counter, the indices of instructions, intp[k].
-        in_order: whether every token exists when it is popped. Always choosing the earliest instruction that
-            can execute then gives program order, for all queue depths.
+        in_order: whether every token exists when it is popped. Then always choosing the earliest instruction
+            that can execute gives program order, for all queue depths.
     """
 
     def __init__(self, program: Distinct[Instruction], tokens: Sequence[int]) -> None:
@@ -151,7 +150,7 @@ class Waiting:
     index: int
     counter: Counter
     pusher: int | None
-    """First instruction not yet executed that would push the token, or None if there is none."""
+    """First instruction not yet executed that would push the token, if any."""
 
     def __str__(self) -> str:
         source = self.counter.source.label
@@ -165,9 +164,7 @@ class Waiting:
 class Stepper:
     """The state of a program between two instructions.
 
-    Args:
-        config: queue depths and serial mode, used if ``bounded``.
-        bounded: obey in-order fetch, queue depths and serial mode. Otherwise only tokens restrict the order.
+    Tokens restrict the order. With ``bounded``, in-order fetch, queue depths and serial mode also do.
     """
 
     def __init__(
@@ -198,7 +195,7 @@ class Stepper:
         return self.executed == len(self.units)
 
     def heads(self) -> list[int]:
-        """Return the indices of instructions that can execute next, at most one per unit, in order."""
+        """Return the instructions that can execute next, at most one per unit, in order."""
         return sorted(q[0] for q in self._queues.values() if q and self._may_run(q[0]))
 
     def first(self) -> int | None:
@@ -210,7 +207,6 @@ class Stepper:
         return best
 
     def run(self, index: int) -> None:
-        """Execute one of :meth:`heads`."""
         for counter in self.pops[index]:
             self.tokens[counter] -= 1
         for counter in self.pushes[index]:
@@ -226,7 +222,6 @@ class Stepper:
         self._blocked = self._blocked | {unit}
 
     def waiting(self) -> list[Waiting]:
-        """Return the units that lack a token."""
         found = []
         for unit, queue in self._queues.items():
             if not queue:
@@ -286,7 +281,7 @@ def stuck(instructions: Sequence[Instruction], config: Config, tokens: Sequence[
 
 
 def explain_deadlock(waiting: Sequence[Waiting]) -> str:
-    """Describe a deadlock, with a clause per waiting unit."""
+    """Describe a deadlock."""
     if not waiting:
         return "deadlock: fetch cannot hand out the next instruction and no unit has work"
     return "deadlock: " + "; ".join(str(w) for w in waiting)

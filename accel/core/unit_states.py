@@ -1,10 +1,10 @@
-"""The states of a unit in a cycle, with labels and colours for all views."""
+"""The states of a unit in a cycle, with labels and colours."""
 
 from enum import IntEnum
 
 
 class State(IntEnum):
-    """State of a unit in a cycle. If several apply, the first one counts."""
+    """If several states apply, the first one counts."""
 
     BUSY = 0
     MEMORY = 1
@@ -17,11 +17,11 @@ class State(IntEnum):
 
     @property
     def figure(self) -> str:
-        """The attribute of :class:`~accel.core.events.UnitCycles`. After a unit's name, the column of a
-        sweep: ``load_busy``."""
+        """The attribute of :class:`~accel.core.events.UnitCycles`, also in columns of sweeps:
+        ``load_busy``."""
         return ("busy", "memory_stall", "token_stall", "idle")[self]
 
     @property
     def color(self) -> str:
-        """Colour of Okabe and Ito's palette, which colour-blind readers can distinguish."""
+        """Of Okabe and Ito's palette, which colour-blind readers can distinguish."""
         return ("#0072b2", "#e69f00", "#cc79a7", "#bbbbbb")[self]

@@ -1,4 +1,4 @@
-"""The units of the machine and their order in the token chain."""
+"""The units of the machine."""
 
 from enum import IntEnum
 

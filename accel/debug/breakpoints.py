@@ -37,7 +37,7 @@ class Breakpoint:
 
 
 def parse_breakpoint(words: Sequence[str], image: Image) -> Breakpoint:
-    """Parse for example ``12``, ``cycle 300``, ``token load>compute``, ``acc[3:8]`` or ``read C``."""
+    """Parse ``12``, ``cycle 300``, ``token load>compute``, ``acc[3:8]`` or ``read C``."""
     text = " ".join(words)
     if re.fullmatch(r"\d+", text):
         index = int(text)

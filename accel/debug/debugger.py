@@ -1,7 +1,7 @@
 """A simulated run that can be stopped in any cycle.
 
-The run is simulated once. Moving forward applies its events to a :class:`MachineState`, and retired
-instructions to copies of DRAM and scratchpads.
+The run is simulated once. Steps apply its events to a :class:`MachineState`, and retired instructions to
+copies of DRAM and scratchpads.
 """
 
 from bisect import bisect_right
@@ -37,9 +37,7 @@ class Halt:
     event: Event | None = None
     breakpoint: Breakpoint | None = None
     end: str | None = None
-    """How the run ended, if this is its end."""
     error: MachineError | None = None
-    """The error that ended the run, if there is one."""
 
 
 class Debugger:
@@ -121,11 +119,11 @@ class Debugger:
     # --- moving ----------------------------------------------------------------------------------
 
     def step(self) -> Halt:
-        """Continue until a retirement, a breakpoint, or the end of the run."""
+        """Continue to a retirement, a breakpoint, or the end of the run."""
         return self._advance(None, one=True)
 
     def run_to(self, cycle: int | None = None) -> Halt:
-        """Continue until a cycle, a breakpoint, or the end of the run, if None."""
+        """Continue to a cycle, or without one to a breakpoint or the end."""
         return self._advance(cycle, one=False)
 
     def events_between(self, before: int, last: int) -> list[Event]:
@@ -229,7 +227,7 @@ class Debugger:
     # --- inspecting ------------------------------------------------------------------------------
 
     def read(self, location: MemoryLocation) -> npt.NDArray[Any]:
-        """Return contents: micro-ops as rows dst, src, wgt, DRAM as bytes."""
+        """Return DRAM as bytes, micro-ops as rows of dst, src and wgt."""
         if location.memory == "dram":
             return self.dram.read(
                 self.program.config.mem_base + location.first, location.stop - location.first
@@ -238,7 +236,6 @@ class Debugger:
         return decode_uops(array, self.program.config) if location.memory == "uop" else array
 
     def tensor(self, name: str) -> npt.NDArray[Any] | None:
-        """Return a tensor in DRAM, unpacked, if it exists."""
         base = self.program.config.mem_base
         for tensor in self.program.tensors:
             if tensor.name == name:
@@ -246,7 +243,6 @@ class Debugger:
         return None
 
     def instruction(self, index: int) -> Instruction:
-        """Return an instruction, or raise an AccelError."""
         if not 0 <= index < len(self.instructions):
             raise AccelError(f"instruction {index} does not exist; the program has {len(self.instructions)}")
         return self.instructions[index]

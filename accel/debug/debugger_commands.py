@@ -38,7 +38,7 @@ _MAX_STEPS = 1 << 40
 
 
 class Session:
-    """A debugger that executes commands in text form.
+    """A debugger with text commands.
 
     Attributes:
         done: after ``quit``.

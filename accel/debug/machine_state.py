@@ -13,11 +13,7 @@ from accel.sim.functional.executor import FunctionalRun
 
 @dataclass
 class UnitState:
-    """The state of a unit that executes instructions.
-
-    Attributes:
-        unstarted: instructions before their start, including the queue.
-    """
+    """A unit that executes instructions. ``unstarted`` includes the queue."""
 
     queue: deque[int] = field(default_factory=deque)
     running: list[int] = field(default_factory=list)
@@ -25,10 +21,10 @@ class UnitState:
 
 
 class MachineState:
-    """Queues, instructions in flight and token counters. It receives events in order.
+    """Queues, instructions in flight and token counters, updated by events in order.
 
     Args:
-        has_queues: otherwise instructions are dispatched when they start.
+        has_queues: False dispatches instructions when they start.
     """
 
     def __init__(self, instructions: Sequence[Instruction], tokens: Tokens, *, has_queues: bool) -> None:
@@ -73,7 +69,7 @@ class MachineState:
         return state.unstarted[0] if state.unstarted else None
 
     def missing_tokens(self, index: int) -> list[tuple[Counter, int | None]]:
-        """Return awaited tokens with their senders."""
+        """Return awaited tokens, with the instructions that send them."""
         found = []
         for counter in pops(self.instructions[index]):
             if not self.tokens[counter]:
@@ -84,7 +80,7 @@ class MachineState:
 
 
 def functional_events(instructions: Sequence[Instruction], run: FunctionalRun) -> Iterator[Event]:
-    """Yield events: the n-th instruction starts and retires in "cycle" n."""
+    """The n-th instruction starts and retires in "cycle" n."""
     for cycle, index in enumerate(run.order):
         instruction = instructions[index]
         unit = instruction.unit

@@ -12,7 +12,7 @@ from accel.core.timing_rules import burst_beats
 
 
 class StoreUnitMemories:
-    """Tracks the store unit of a machine with ``post=1``, from events in order."""
+    """Tracks the store unit with ``post=1`` from events in order."""
 
     def __init__(self, instructions: Sequence[Instruction], config: Config) -> None:
         self._instructions = instructions
@@ -20,10 +20,9 @@ class StoreUnitMemories:
         self._faults = instruction_faults(instructions, config)
         self._running: list[int] = []
         self._writing: dict[int, int] = {}
-        """LOADs in flight, with the number of bursts that have not arrived."""
+        """Missing bursts of LOADs in flight."""
         self._loaded = self._consumed = self._freed = 0
-        """RES elements of LOADs that have started, of STOREs that have started, and of STOREs that have
-        retired."""
+        """RES elements of started LOADs, started STOREs, and retired STOREs."""
 
     def apply(self, event: Event) -> None:
         index = event.instruction
@@ -48,7 +47,7 @@ class StoreUnitMemories:
             self._freed += max(0, -change)
 
     def waits(self, index: int) -> Iterator[str]:
-        """Describe waits of the next instruction other than for tokens."""
+        """Describe waits of an instruction other than for tokens."""
         one = self._instructions[index]
         if not isinstance(one, Transfer) or self._faults[index] is not None:
             return

@@ -8,14 +8,14 @@ from hashlib import sha256
 from accel.deployment.deployment_steps import Deployment
 
 CONSTANTS = "constants.bin"
-"""File of micro-ops, weights and parameters of all streams, each distinct content once."""
+"""Micro-ops, weights and parameters of all streams, each distinct content once."""
 ALIGNMENT = 16
-"""Contents start at multiples of this many bytes within their file."""
+"""Alignment of contents in their file, in bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """A range of memory with constant content.
+    """Constant content of a range of memory.
 
     Attributes:
         offset: bytes from the package's base.
@@ -35,14 +35,14 @@ class Segment:
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """Files by name, in the order of numbers, and segments in the order of memory."""
+    """Files by name, in the order of their numbers, and segments in the order of memory."""
 
     files: dict[str, bytes]
     segments: tuple[Segment, ...]
 
 
 def stream_file(number: int) -> str:
-    """Return the name of a stream's instruction file."""
+    """Return the name of a stream's file."""
     return f"stream{number}.bin"
 
 

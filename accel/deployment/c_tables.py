@@ -36,7 +36,6 @@ _DTYPES = {
     "float32": ("ACCEL_FLOAT32", "float"),
 }
 _WIDTH = 100
-"""Columns of a line of numbers."""
 
 
 def header(deployment: Deployment, content: Content, *, embedded: bool, example: bool) -> str:
@@ -122,7 +121,7 @@ def _enumeration(rows: Sequence[tuple[str, str]], count: str) -> list[str]:
 
 
 def source(deployment: Deployment, content: Content) -> str:
-    """Return the C source of the tables."""
+    """Return the tables as C."""
     return _Source(deployment, content).text()
 
 
@@ -157,7 +156,7 @@ def example_source(deployment: Deployment, arrays: Mapping[str, Array]) -> str:
 
 
 class _Source:
-    """Collects tables. Equal tables are shared."""
+    """Collects tables, equal ones once."""
 
     def __init__(self, deployment: Deployment, content: Content) -> None:
         self._deployment = deployment
@@ -339,7 +338,6 @@ class _Source:
 
 
 def _wrapped(declaration: str, values: Iterable[str]) -> list[str]:
-    """Wrap an array's definition."""
     lines = [f"{declaration} = {{"]
     line = "   "
     for value in values:

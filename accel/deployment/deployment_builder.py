@@ -36,8 +36,7 @@ from accel.network.memory_plan import LiveRange, plan_memory
 from accel.run.program import Program
 
 MAX_RANK = 16
-"""Largest number of dimensions of the driver's loops, which is ``ACCEL_MAX_RANK`` of
-``driver/accel_host_steps.h``."""
+"""The driver's limit, ``ACCEL_MAX_RANK`` of ``driver/accel_host_steps.h``."""
 
 
 class DeploymentBuilder:
@@ -56,13 +55,11 @@ class DeploymentBuilder:
         return name in self._arrays
 
     def new(self, name: str, tensor: Tensor, *, output: int | None = None) -> None:
-        """Add an array of the workspace, or an output with its number."""
         assert name not in self._arrays
         place, at = ("workspace", 0) if output is None else ("output", output)
         self._arrays[name] = _array(tensor, place, at)
 
     def fresh(self, like: str, shape: tuple[int, ...], dtype: str) -> str:
-        """Add an array in the workspace."""
         name, number = like, 1
         while name in self._arrays:
             number += 1
@@ -81,14 +78,13 @@ class DeploymentBuilder:
         self._steps.append((detail, source, other, target))
 
     def stream(self, program: Program, cycles: int, layers: Sequence[str] = ()) -> int:
-        """Prove and add a program, and return its number."""
+        """Prove that a program is free of races, add it, and return its number."""
         _check_repeatable(program)
         program.check().raise_if_bad()
         self._streams.append(Stream(image=program, offset=0, cycles=cycles, layers=tuple(layers)))
         return len(self._streams) - 1
 
     def pack(self, tensor: ImageTensor, stream: int, source: str) -> None:
-        """Copy an array to memory."""
         _check_rank(tensor)
         if tensor.preparation is not None:
             one = tensor.preparation
@@ -114,7 +110,6 @@ class DeploymentBuilder:
         self.step(Unpack(tensor=tensor, stream=stream), target=target)
 
     def result(self) -> Deployment:
-        """Return the deployment, with offsets in the workspace."""
         used: dict[str, list[int]] = {}
         for at, (_, *names) in enumerate(self._steps):
             for name in names:
@@ -169,7 +164,6 @@ def _check_rank(tensor: ImageTensor) -> None:
 
 
 def _check_repeatable(program: Program) -> None:
-    """Raise a ProgramError for a program that needs a given state, or overwrites its constants."""
     start = program.start
     if start.contents or start.tokens != Start().tokens:
         raise ProgramError(

@@ -31,7 +31,7 @@ def deploy_network(program: NetworkProgram, name: str, *, cut: bool = False) -> 
     """Return the deployment of a network.
 
     Args:
-        cut: leave out nodes that the driver lacks, and dependent nodes. Their operands become outputs.
+        cut: leave out nodes that the driver lacks, and dependent ones. Their operands become outputs.
     """
     graph = program.graph
     left_out = _left_out(program, cut=cut)
@@ -42,7 +42,7 @@ def deploy_network(program: NetworkProgram, name: str, *, cut: bool = False) -> 
 
 
 def deploy_program(program: Program, name: str) -> Deployment:
-    """Return the deployment of a single program."""
+    """Deploy a single program."""
     names = list(dict.fromkeys(one.name for one in program.tensors if one.role == "input"))
     known = {one.name: _like(one) for one in program.tensors}
     building = DeploymentBuilder(name, program.config, [known[one] for one in names])
@@ -61,7 +61,7 @@ def deploy_program(program: Program, name: str) -> Deployment:
 
 
 def example_run(program: NetworkProgram | Program) -> dict[str, Array]:
-    """Return random inputs and outputs of the functional simulator."""
+    """Run random inputs on the functional simulator. Return inputs and outputs."""
     inputs = program.random_inputs()
     if isinstance(program, NetworkProgram):
         found = program.run(inputs, backend="functional", check=False)
@@ -77,7 +77,6 @@ def _like(tensor: ImageTensor) -> Tensor:
 
 
 def _left_out(program: NetworkProgram, *, cut: bool) -> dict[str, str]:
-    """Return the nodes outside of the package, with reasons."""
     graph = program.graph
     reasons = {
         node.name: reason
@@ -95,7 +94,6 @@ def _left_out(program: NetworkProgram, *, cut: bool) -> dict[str, str]:
             "out their operands"
         )
     lost: dict[str, str] = {}
-    """Unavailable tensors, by the node that is the reason."""
     found: dict[str, str] = {}
     for part in program.parts:
         for node in part.fused.nodes:
@@ -145,7 +143,6 @@ class _Network:
         self._building = building
         self._outputs = outputs
         self._roots: dict[str, str] = {}
-        """Tensors that are another name of a tensor."""
 
     def _root(self, name: str) -> str:
         while name in self._roots:
@@ -153,7 +150,6 @@ class _Network:
         return name
 
     def carry_out(self, steps: Sequence[Chain | NetworkPart], left_out: Iterable[str]) -> None:
-        """Create all steps, and copy other outputs."""
         skipped = set(left_out)
         nodes = [
             node
@@ -183,7 +179,7 @@ class _Network:
                 self._copy(name)
 
     def _owners(self) -> dict[str, str]:
-        """Return the number of the output that each tensor is directly written to."""
+        """Return the output that each tensor is directly written to."""
         given = {*self._graph.inputs, *self._graph.constants}
         found: dict[str, str] = {}
         for name in self._outputs:
@@ -204,7 +200,6 @@ class _Network:
         return output or name
 
     def _read(self, name: str) -> str:
-        """Return the array of a tensor, filled in for a constant."""
         root = self._root(name)
         if root in self._graph.constants and root not in self._building:
             tensor = self._graph.tensors[root]
@@ -236,9 +231,7 @@ class _Network:
             if tensor.role == "output":
                 target = self._written(chain.outputs[tensor.name])
                 self._building.unpack(tensor, number, target)
-        for node in _nodes(
-            chain
-        ):  # tensors that lie inside others on the machine and that another step needs, too
+        for node in _nodes(chain):  # inner tensors of the chain that another step needs
             wanted = node.output in self._wanted and not moves_nothing(node)
             if wanted and all(map(self._is_there, node.inputs)):
                 self._on_host(node)

@@ -14,7 +14,7 @@ from accel.image.image_tensor import ImageTensor
 from accel.image.tensor_view import View
 
 WORKSPACE_STEP = 8
-"""Arrays of the workspace start at multiples of this many bytes."""
+"""Alignment of arrays in the workspace, in bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class HostArray:
     """An array on the host in row-major order.
 
     Attributes:
-        name: inputs and outputs have the model's names.
+        name: the model's, for inputs and outputs.
         dtype: ``int8``, ``uint8``, ``int32`` or ``float32``.
         at: number of the input or output, or byte offset in the workspace.
     """
@@ -45,7 +45,7 @@ class HostArray:
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """A program of the machine and the position of its window.
+    """A program and its window of memory.
 
     Attributes:
         offset: bytes from the package's base to its window, a multiple of 4096.
@@ -58,7 +58,6 @@ class Stream:
 
     @property
     def window_bytes(self) -> int:
-        """Size of its window in whole pages."""
         return -(-self.image.size // PAGE_BYTES) * PAGE_BYTES
 
 
@@ -109,7 +108,7 @@ class Scaled:
 
 @dataclass(frozen=True, kw_only=True)
 class Show:
-    """Rearranges an array as a view defines."""
+    """Rearranges an array by a view."""
 
     dtype: str
     view: View
@@ -131,7 +130,7 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True)
 class Fill:
-    """Fills an array with a repeated pattern."""
+    """Repeats a pattern."""
 
     values: bytes
     value_bytes: int
@@ -141,11 +140,7 @@ class Fill:
 
 @dataclass(frozen=True, kw_only=True)
 class Lookup:
-    """Looks up each byte in a table.
-
-    Attributes:
-        table: 256 results, indexed by the operand's bits.
-    """
+    """Looks up each byte in a table of 256 results, indexed by the operand's bits."""
 
     table: bytes
     size: int
@@ -154,11 +149,8 @@ class Lookup:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelLookup:
-    """Looks up each byte in its channel's table, over the middle axis of [outer, channels, inner].
-
-    Attributes:
-        tables: 256 results for each channel, indexed by the operand's bits.
-    """
+    """Looks up each byte in its channel's table, over the middle axis of [outer, channels, inner]. Each
+    table has 256 results, indexed by the operand's bits."""
 
     tables: bytes
     outer: int
@@ -179,7 +171,7 @@ class Softmax:
 
 @dataclass(frozen=True, kw_only=True)
 class Binary:
-    """Computes a function of two arrays, see ``accel_binary`` in ``driver/accel_network.h``."""
+    """Computes a function of two arrays. See ``accel_binary`` in ``driver/accel_network.h``."""
 
     operation: str
     dtype: str
@@ -208,7 +200,7 @@ class Means:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepare:
-    """Computes ``clip(value, *bounds) + offset`` of int32. Values outside ``accepted`` are refused."""
+    """Computes ``clip(value, *bounds) + offset`` of int32. The driver refuses values outside ``accepted``."""
 
     size: int
     accepted: tuple[int, int]
@@ -236,11 +228,7 @@ Detail = (
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step of a deployment.
-
-    Attributes:
-        source, other, target: numbers of arrays, or None.
-    """
+    """A step. ``source``, ``other`` and ``target`` are indices of arrays."""
 
     detail: Detail
     source: int | None = None
@@ -250,11 +238,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """Everything that a package does.
-
-    Attributes:
-        left_out: reasons by node outside of the package.
-    """
+    """Everything that a package does. ``left_out`` has reasons by node."""
 
     name: str
     config: Config
@@ -278,7 +262,6 @@ class Deployment:
 
     @property
     def memory_bytes(self) -> int:
-        """Size of all windows."""
         return sum(stream.window_bytes for stream in self.streams)
 
 
@@ -286,12 +269,12 @@ class Deployment:
 
 
 def row_major(shape: Shape) -> Shape:
-    """Return the strides of an array in values."""
+    """Return the strides in values."""
     return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def broadcast_strides(shape: Shape, sizes: Shape) -> Shape:
-    """Return the strides of a broadcast array, in values."""
+    """Return the strides in values, 0 along broadcast axes."""
     whole = (*(1,) * (len(sizes) - len(shape)), *shape)
     return tuple(0 if size == 1 else step for size, step in zip(whole, row_major(whole), strict=True))
 
@@ -307,12 +290,12 @@ def value_bytes(dtype: str) -> int:
 
 
 def one_value(value: float, dtype: str) -> bytes:
-    """Return a value as little-endian bytes."""
+    """Return little-endian bytes."""
     return copied(np.array([value]), dtype)
 
 
 def placed(streams: Iterable[Stream]) -> Iterator[Stream]:
-    """Place the windows of streams one after the other."""
+    """Place windows one after the other."""
     reached = 0
     for stream in streams:
         yield replace(stream, offset=reached)

@@ -35,17 +35,13 @@ _TABLES = (
     elementwise_operators.Function,
     elementwise_operators.Table,
 )
-"""Functions of one value, which become tables of 256 entries on 8-bit operands."""
+"""Functions of one value, which are tables of 256 entries on 8-bit operands."""
 _SAME = Quantization(scale=(1.0,), zero=(0,))
 
 
 @dataclass
 class HostSteps:
-    """The steps of a node.
-
-    Attributes:
-        temporaries: names, with a tensor of the same shape and dtype.
-    """
+    """The steps of a node. Temporaries are tensors of the same shape and dtype by name."""
 
     steps: list[tuple[Detail, tuple[str, ...], str]] = field(default_factory=list)
     temporaries: dict[str, Tensor] = field(default_factory=dict)
@@ -65,7 +61,7 @@ def moves_nothing(node: Node) -> bool:
 
 
 def lacks(graph: Graph, node: Node) -> str | None:
-    """Return why the driver lacks a node, if it does."""
+    """Return why the driver lacks a node."""
     operator, operands, out = node.operator, graph.operands(node), graph.tensors[node.output]
     if isinstance(operator, elementwise_operators.Softmax):
         axes = sorted(operator.axes)
@@ -98,7 +94,7 @@ def lacks(graph: Graph, node: Node) -> str | None:
 
 
 def host_steps(graph: Graph, node: Node) -> HostSteps:
-    """Return the steps of a node without :func:`moves_nothing` and :func:`lacks`."""
+    """Return the steps of a node that the driver has and that moves values."""
     found = HostSteps()
     if isinstance(node.operator, _TABLES):
         _table(graph, node, found)
@@ -357,4 +353,3 @@ _STEPS: dict[type, Callable[[Graph, Node, HostSteps], None]] = {
     movement_operators.DepthToSpace: _pixels,
     movement_operators.SpaceToDepth: _pixels,
 }
-"""The function that turns each operator into steps."""

@@ -1,4 +1,4 @@
-"""Moves of pixels and channels as steps of the driver, each of which copies a box of values."""
+"""Moves as steps of the driver, each of which copies a box of values."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -8,7 +8,6 @@ from accel.graph.graph import Graph, Node
 from accel.graph.movement_operators import DepthToSpace, SpaceToDepth, Take
 
 _MOST_PHASES = 16
-"""Phases of repeated indices that are tried."""
 
 
 def take_steps(graph: Graph, node: Node) -> Iterator[Move]:
@@ -29,7 +28,8 @@ def take_steps(graph: Graph, node: Node) -> Iterator[Move]:
 
 
 def _equal_distances(indices: Sequence[int]) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield the first position, the count, the distance of positions, the first index and its distance.
+    """Yield the first position, the count, the distance of positions, the first index, and the distance of
+    indices.
 
     For example, 0, 0, 1, 1, 2, 2 are the positions 0, 2, 4 and 1, 3, 5, each with the indices 0, 1, 2.
     """

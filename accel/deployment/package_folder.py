@@ -23,19 +23,13 @@ DRIVER_FILES = (
     "accel_network.c",
     "accel_network.h",
 )
-"""Files that are the same in every package."""
 REGISTERS_FILE = "accel_registers.h"
 
 
 def package_files(
     deployment: Deployment, *, embed: bool = False, example: Mapping[str, Array] | None = None
 ) -> dict[str, bytes]:
-    """Return the files of a package by name.
-
-    Args:
-        embed: also add the binary files as C.
-        example: also add a run's inputs and outputs as C.
-    """
+    """Return files by name, with ``embed`` binary files as C, and with ``example`` a run as C."""
     name, content = deployment.name, content_of(deployment)
     texts = {one: (_DRIVER / one).read_text(encoding="utf-8") for one in DRIVER_FILES}
     texts[REGISTERS_FILE] = c_header()
@@ -58,18 +52,14 @@ def write_package(
     example: Mapping[str, Array] | None = None,
     force: bool = False,
 ) -> dict[str, bytes]:
-    """Write a package, all or nothing, and return its files.
-
-    Args:
-        path: the folder, which must be new or empty.
-    """
+    """Write a package to a new or empty folder, all or nothing, and return its files."""
     files = package_files(deployment, embed=embed, example=example)
     write_folder(path, files, replaceable(path) if force else ())
     return files
 
 
 def check_folder(path: Path, *, force: bool) -> None:
-    """Refuse a folder that :func:`write_package` would refuse."""
+    """Raise a ProgramError for a folder with other files."""
     if path.is_dir() and not force and any(path.iterdir()):
         raise ProgramError(
             f"folder {str(path)!r} is not empty; give another one, or --force to replace a package"

@@ -33,12 +33,12 @@ from accel.deployment.deployment_steps import (
 
 FORMAT = "accel-package"
 VERSION = 1
-"""Version of the manifest. It changes whenever an entry changes its meaning."""
+"""It changes whenever an entry changes its meaning."""
 MANIFEST = "manifest.json"
 
 
 def identity(config: Config) -> dict[str, int]:
-    """Return the required constant registers: register map and geometry. Timing may differ."""
+    """Return the constant registers that a machine must have. Timing may differ."""
     return {
         name: value
         for name, value in constants(config).items()

@@ -1,7 +1,7 @@
-"""Exact counts of the accesses of a program, as the hardware makes them.
+"""Exact counts of the accesses of a program, as in hardware.
 
-The counts follow from the instructions alone, because a program that ends well makes the same accesses
-whatever the latencies are. The hardware counts the same ones in simulation, and lockstep compares them.
+The accesses of a program that ends well depend on its instructions alone, not on latencies. Simulated
+hardware counts them too, and lockstep compares both.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from accel.core.scratchpad_specs import PAR, RES, TAB
 from accel.core.timing_rules import beat_cycles, burst_beats, fetch_bursts
 
 READ_BYTES, WRITTEN_BYTES = "read_bytes", "written_bytes"
-"""Names of the counted bytes on the bus: whole beats, also where an instruction uses a part of one."""
+"""Names of the counted bytes on the bus: whole beats, even if an instruction uses a part."""
 
 Counts = npt.NDArray[np.int64]
 
@@ -43,8 +43,8 @@ class AccessCounts:
     """Counts of accesses on a machine.
 
     Attributes:
-        values: counts by name: those of :func:`~accel.core.access_names.access_names`, and
-            :data:`READ_BYTES` and :data:`WRITTEN_BYTES`.
+        values: counts by name: :func:`~accel.core.access_names.access_names`, :data:`READ_BYTES` and
+            :data:`WRITTEN_BYTES`.
     """
 
     config: Config
@@ -63,7 +63,7 @@ class AccessCounts:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates that the GEMM core performs, products of padding included."""
+        """Multiply-accumulates of the GEMM core, including padding."""
         config = self.config
         full = (self["gemm"] + self["mac"]) * config.macs_per_cycle
         return full + self["depthwise_taps"] * config.batch * config.block_out
@@ -84,9 +84,7 @@ def count_accesses(
     """Count the accesses of a whole program that ends well.
 
     Args:
-        instructions: the program.
-        config: the machine.
-        address: address of the first instruction in bytes. None leaves the reads of instructions out.
+        address: byte address of the first instruction, or None to leave out the reads of instructions.
     """
     (counts,) = count_parts(instructions, config, [len(instructions)])
     return counts if address is None else counts + count_fetch(len(instructions), config, address)
@@ -114,14 +112,14 @@ def count_parts(
 
 
 def count_fetch(instructions: int, config: Config, address: int) -> AccessCounts:
-    """Count the bursts and bytes that read a program of this length from an address."""
+    """Count the bursts and bytes that read the instructions."""
     bursts = fetch_bursts(address, instructions, config)
     beats = sum(one.burst.beats for one in bursts)
     return AccessCounts(config, {"read_bursts": len(bursts), READ_BYTES: beats * config.bus_bytes})
 
 
 class _Counter:
-    """Counts of single instructions. Equal ones are computed once."""
+    """Counts single instructions, equal ones only once."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -131,7 +129,6 @@ class _Counter:
         self._by_id: dict[int, tuple[Instruction, Counts]] = {}
 
     def rows(self, instructions: Iterable[Instruction]) -> Iterator[Counts]:
-        """Yield the counts of each instruction, in the order of :attr:`names`."""
         for one in instructions:
             if isinstance(one, SetAcc):
                 self._setting = one

@@ -14,19 +14,19 @@ from accel.energy.energy_table import ACCESS_BITS, DRAM, EnergyRange, energy_tab
 
 _SRAM = "sram:"
 REQUANTIZE_OPERATIONS = {"int32_multiply": 1, "int32_add": 3}
-"""Operations of a requantized value: the product with the scale, and the sums with bias, rounding and zero
+"""Operations of a requantized value: the product with the scale, and sums with bias, rounding and zero
 point."""
 RESIDUAL_OPERATIONS = {"int32_multiply": 2, "int32_add": 2}
-"""Further operations of a value with a residual: two products with multipliers, and their sums."""
+"""Further operations of a value with a residual."""
 
 
 @dataclass(frozen=True, eq=False)
 class Energy:
-    """An energy as amounts of published ones. ``low``, ``nominal`` and ``high`` are picojoules.
+    """Amounts of published energies. ``low``, ``nominal`` and ``high`` are picojoules.
 
     Attributes:
-        amounts: operations or 64-bit accesses by name: those of the table, or ``sram:`` and a capacity in
-            bytes.
+        amounts: operations or 64-bit accesses by name: an operation of the table, or for example
+            ``sram:4096`` for a capacity in bytes.
     """
 
     amounts: Mapping[str, float] = field(default_factory=dict)
@@ -53,8 +53,8 @@ class Energy:
     def exceeds(self, other: "Energy") -> bool:
         """Return whether this energy is larger for every choice of the published ones in their ranges.
 
-        The choice is the same on both sides. For example, 3 products exceed 2 products, although the ranges
-        of the two energies overlap.
+        The choice is the same on both sides. For example, 3 products exceed 2 products, although their ranges
+        overlap.
         """
         least = 0.0
         for name in {**self.amounts, **other.amounts}:
@@ -78,10 +78,9 @@ class EnergyReport:
     """The energy of a run.
 
     Attributes:
-        counts: the accesses.
         components: energies by component, for example ``mac array``, ``inp`` and ``dram``.
-        parts: energies of the layers of a network by name, in order of execution. The reads of instructions
-            belong to no layer.
+        parts: energies of the layers of a network by name, in order of execution, without reads of
+            instructions.
     """
 
     counts: AccessCounts
@@ -95,9 +94,9 @@ class EnergyReport:
 
     @cached_property
     def rankings(self) -> dict[str, list[str]]:
-        """For each component, those that take less energy for every choice of the published energies.
+        """The components that each component exceeds, in the sense of :meth:`Energy.exceeds`.
 
-        Components without accesses, and those that exceed none, are left out.
+        Only components with accesses that exceed another are listed.
         """
         used = [name for name, energy in self.components.items() if energy.high]
         ordered = sorted(used, key=lambda name: -self.components[name].nominal)
@@ -134,7 +133,7 @@ def energy_of(counts: AccessCounts, parts: Sequence[tuple[str, AccessCounts]] = 
     """Return the energy of counted accesses.
 
     Args:
-        counts: the accesses of the run, as from :func:`~accel.energy.access_counts.count_accesses`.
+        counts: accesses, as from :func:`~accel.energy.access_counts.count_accesses`.
         parts: names and accesses of layers.
     """
     layers = [(name, EnergyReport(one, _components(one))) for name, one in parts]
@@ -161,10 +160,10 @@ def _lanes_energy(counts: AccessCounts, config: Config) -> Energy:
 
 
 def memory_energies(counts: AccessCounts) -> dict[str, Energy]:
-    """Return the energy of each memory, by scratchpad, and that of the mirror of the accumulators.
+    """Return the energy of each scratchpad, and of the mirror of the accumulators.
 
-    A read accesses all banks of a copy. A write goes to all copies, and one of the accumulators also to the
-    mirror. Each lane of requantization reads its own copy of a table.
+    A read accesses all banks of a copy. A write goes to all copies, and for accumulators also to the mirror.
+    Each lane of requantization reads its own copy of a table.
     """
     config = counts.config
     bits = dict.fromkeys(memory_banks(config), 0.0)

@@ -10,18 +10,18 @@ from importlib.resources import files
 from typing import Any
 
 ACCESS_BITS = 64
-"""Bits of the accesses to SRAM and DRAM in the sources. Other widths scale in proportion."""
+"""Width of accesses to SRAM and DRAM in the sources. Others scale in proportion."""
 DRAM = "dram"
 """Name of the energy of :data:`ACCESS_BITS` from DRAM."""
 _MEAN = "mean"
 _SMALL_EXPONENT = 0.5
-"""Exponent of the capacity for SRAMs below the smallest published one, for ``low``. It is that of the
-published values between 8 and 32 KiB at 45 nm."""
+"""Exponent of the capacity in ``low`` of SRAMs below the smallest published one, as between 8 and 32 KiB at
+45 nm."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnergyRange:
-    """An energy in picojoules with the names of its sources."""
+    """Picojoules, with the names of their sources."""
 
     low: float
     nominal: float
@@ -46,9 +46,9 @@ class EnergyTable:
     def sram_access(self, capacity: float) -> EnergyRange:
         """Return the energy of :data:`ACCESS_BITS` from an SRAM of ``capacity`` bytes.
 
-        Between published capacities the logarithm of the energy is linear in that of the capacity. Above the
-        largest one the last line continues. Below the smallest one ``high`` stays, and ``low`` falls with the
-        square root of the capacity.
+        The logarithm of the energy is interpolated linearly over that of the capacity, and extrapolated above
+        the largest published one. Below the smallest, ``high`` stays, and ``low`` falls with the square root
+        of the capacity.
         """
         sizes = list(self.sram)
         first = self.sram[sizes[0]]
@@ -77,7 +77,7 @@ def energy_table() -> EnergyTable:
 
 
 def parse_energy_table(text: str) -> EnergyTable:
-    """Read a table of energies from TOML."""
+    """Parse a table of energies from TOML."""
     data = tomllib.loads(text)
     return EnergyTable(
         sources=data["sources"],

@@ -3,20 +3,19 @@
 from accel.energy.energy_report import Energy, EnergyReport
 
 _UNITS = ((1e12, "J"), (1e9, "mJ"), (1e6, "µJ"), (1e3, "nJ"), (1.0, "pJ"))
-"""Picojoules of each unit, the largest first."""
 
 
 def unit_of(picojoules: float) -> tuple[float, str]:
-    """Return the picojoules of the largest unit in which a quantity is at least 1, and the unit's name."""
+    """Return the largest unit in which a quantity is at least 1: its picojoules and name."""
     return next((one for one in _UNITS if picojoules >= one[0]), _UNITS[-1])
 
 
 def energy_cells(energy: Energy, unit: float) -> tuple[str, str, str]:
-    """Return low, nominal and high in a unit, which is a number of picojoules."""
+    """Return low, nominal and high in a unit of picojoules."""
     low, nominal, high = (f"{value / unit:,.3f}" for value in (energy.low, energy.nominal, energy.high))
     return low, nominal, high
 
 
 def ranking_lines(report: EnergyReport) -> list[str]:
-    """Return the rankings that hold over the whole range, for example ``dram > inp, alu``."""
+    """Return, for example, ``dram > inp, alu``."""
     return [f"{name} > {', '.join(smaller)}" for name, smaller in report.rankings.items()]

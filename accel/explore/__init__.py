@@ -1,7 +1,7 @@
 """Explorations: sweeps over machines whose points a sampler proposes.
 
-``load_exploration`` reads a search space from a file, ``explore`` measures machines in it and returns an
-``Exploration`` with all points and the Pareto front.
+``load_exploration`` reads a search space, and ``explore`` returns an ``Exploration`` with all points and the
+Pareto front.
 """
 
 from accel.explore.exploration_result import Exploration

@@ -25,14 +25,13 @@ class Point:
 
     Attributes:
         values: of the space's fields, in order.
-        config: the machine, or None if it is no machine or violates a constraint.
-        status: ``infeasible`` points violate a constraint or a limit, ``failed`` ones do not fit a workload.
-        message: why the point is infeasible or failed.
+        config: the machine, or None if impossible or excluded by a constraint.
+        status: ``infeasible`` violates a constraint or limit, ``failed`` does not fit a workload.
         measured: figures by workload.
-        objectives: values by objective, for measured points.
-        losses: the objectives as numbers to minimize.
+        objectives: values by name, for measured points.
+        losses: objectives to minimize.
         origin: ``neighbour`` for points of the local check.
-        is_fault: whether a program was at fault, see :class:`~accel.base.errors.ProgramFault`.
+        is_fault: whether a program is at fault, see :class:`~accel.base.errors.ProgramFault`.
     """
 
     values: Values
@@ -50,15 +49,15 @@ class Point:
 class LocalCheck:
     """Whether a neighbour of the front dominates a point of it.
 
-    Neighbours differ in one field by one step, or have half the value of one field and twice that of another.
-    A neighbour that is worse in an objective that needs no measurement, for example in block RAMs, cannot
-    dominate, and is not measured.
+    Neighbours differ in one field by one step, or have half of one field and twice another. A neighbour that
+    is worse in an objective without measurement, for example block RAMs, cannot dominate, and is not
+    measured.
 
     Attributes:
-        evaluated: neighbours that were measured for the check.
-        improved: points of the sampler's front that a neighbour dominates.
-        rounds: how often the neighbours of new points of the front were measured.
-        left: neighbours of the final front that are not measured, because of the limit.
+        evaluated: measured neighbours.
+        improved: dominated points of the sampler's front.
+        rounds: rounds of measurements, since new points of the front have further neighbours.
+        left: unmeasured neighbours of the final front, because of the limit.
     """
 
     evaluated: int
@@ -68,7 +67,7 @@ class LocalCheck:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every feasible neighbour that may dominate a point of the final front is measured."""
+        """Whether all neighbours that may dominate the final front are measured."""
         return self.left == 0
 
     def describe(self) -> str:
@@ -85,11 +84,10 @@ class Exploration:
     """A finished exploration.
 
     Attributes:
-        points: all proposed points, in order of their proposal, then those of the local check.
-        base: the base machine, which is measured for comparison, whether it lies in the space or not.
+        points: in order of proposal, then of the local check.
+        base: the base machine, for comparison, inside or outside of the space.
         end: why the sampler ended.
-        check: the local check, or None if it was turned off.
-        simulated: simulated figures by workload, of points of the front. Empty without a simulation.
+        simulated: simulated figures of the front by workload, if requested.
     """
 
     title: str
@@ -111,7 +109,7 @@ class Exploration:
 
     @cached_property
     def front(self) -> tuple[Point, ...]:
-        """The points that no other dominates, by the first objective. Of equal points only one is here."""
+        """Non-dominated points by the first objective, without equal ones."""
         best = pareto_front([one.losses for one in self.measured])
         distinct: dict[Losses, Point] = {}
         for index in best:
@@ -127,7 +125,7 @@ class Exploration:
 
     @property
     def best(self) -> Point:
-        """The point of the front with the best value of the first objective."""
+        """The best point by the first objective."""
         return self.front[0]
 
     @property
@@ -143,7 +141,7 @@ class Exploration:
         return tuple(one for one in self.points if one.is_fault)
 
     def machine_options(self, point: Point) -> list[str]:
-        """Return a point's machine as options of the command line."""
+        """Return a point's machine as command-line options."""
         settings = self.space.settings(point.values)
         return [
             "--config",
@@ -152,12 +150,12 @@ class Exploration:
         ]
 
     def commands(self, point: Point) -> list[str]:
-        """Return the commands that measure a point's workloads again."""
+        """Return commands that repeat a point's measurements."""
         machine = self.machine_options(point)
         return [shlex.join([*one.command, *machine]) for one in self.workloads]
 
     def row(self, number: int, point: Point) -> dict[str, Any]:
-        """Return a point's columns: number, status, fields, figures, objectives, and machine."""
+        """Return a point's columns: number, status, fields, figures, objectives and machine."""
         figures: dict[str, Any] = {}
         if point.config is not None:
             figures |= machine_figures(point.config)
@@ -179,11 +177,11 @@ class Exploration:
 
     @cached_property
     def table(self) -> Table:
-        """All points as a table, one row each."""
+        """All points as a table."""
         return Table.of(self.row(number, one) for number, one in enumerate(self.points))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON: settings, counts, the local check, and all points."""
+        """Return settings, counts, local check and points as plain data."""
         numbers = {one.values: number for number, one in enumerate(self.points)}
         return {
             "title": self.title,
@@ -221,5 +219,5 @@ class Exploration:
 
 
 def count_dominated(points: Sequence[Point], by: Sequence[Point]) -> int:
-    """Return how many of ``points`` some point of ``by`` dominates."""
+    """Count ``points`` that some point of ``by`` dominates."""
     return sum(any(dominates(other.losses, one.losses) for other in by) for one in points)

@@ -1,7 +1,7 @@
-"""Run an exploration: ask the sampler, measure, tell the sampler; then check the front's neighbours.
+"""Run an exploration: measure the sampler's proposals, then the front's neighbours.
 
-A sampler gets equal results in an equal order, also after an interruption. So it proposes the same points
-again, and their figures come from the journal.
+After an interruption, a sampler gets equal results in an equal order. So it proposes the same points, whose
+figures are in the journal.
 """
 
 import time
@@ -30,14 +30,14 @@ from accel.sweeps.task_figures import Figures
 
 _REFUSED = "refused"
 _MAX_REPEATS = 2000
-"""Proposals in a row without a new point, after which the sampler has no more."""
+"""Known proposals in a row that end the sampler."""
 _MIN_NEIGHBOURS = 100
 _MAX_INFEASIBLE = 20_000
-"""Infeasible proposals in a row, after which the space counts as empty."""
+"""Infeasible proposals in a row that end the sampler."""
 _PUBLISH_SECONDS = 2.0
-"""Least time between two calls of ``publish``."""
+"""Minimum between two calls of ``publish``."""
 Publish = Callable[[Exploration], None]
-"""A function that gets the points so far, for example to write them to a file."""
+"""Gets the points so far, for example to write a file."""
 
 
 def explore(
@@ -57,17 +57,17 @@ def explore(
     """Search a space of machines.
 
     Args:
-        journal: file of measured workloads, where an interrupted exploration continues.
+        journal: file of measurements, for a continuation after an interruption.
         fresh: measure everything again.
         jobs, executor, scheduler: see :func:`~accel.sweeps.run_sweep`.
-        max_neighbours: most points that the local check measures. None is the number of trials, at least
-            100. With 0 there is no check.
-        simulate_front: also simulate the points of the front, if their cycles are not simulated anyway.
-        progress: called with the number of measured points, and with the trials.
-        publish: called with the points so far after a measurement, at most every two seconds.
+        max_neighbours: maximum for the local check. None is the number of trials, at least 100. 0 is no
+            check.
+        simulate_front: also simulate the front, if not simulated anyway.
+        progress: called with numbers of measured points and trials.
+        publish: called with the points so far, at most every two seconds.
 
     Raises:
-        SweepError: the executor or the sampler is unavailable, or no point of the space is feasible.
+        SweepError: unavailable executor or sampler, or no feasible point.
     """
     if executor not in EXECUTORS:
         raise SweepError(f"the executor is {executor!r}; {nearest(executor, EXECUTORS)}")
@@ -95,12 +95,6 @@ def explore(
 
 
 class _Run:
-    """The points so far.
-
-    Attributes:
-        points: by values, in order of their proposal.
-    """
-
     def __init__(
         self,
         spec: ExplorationSpec,
@@ -117,7 +111,7 @@ class _Run:
         self._done = 0
 
     def measure_base(self) -> Point:
-        """Measure the base machine, without its constraints and limits."""
+        """Constraints and limits do not hold for the base machine."""
         space = self._spec.space
         values = tuple(int(getattr(space.base, name)) for name in space.domains)
         draft = Point(values=values, config=space.base, status="measured", origin="base")
@@ -133,7 +127,6 @@ class _Run:
         check: LocalCheck | None,
         simulated: Mapping[Values, Mapping[str, Figures]],
     ) -> Exploration:
-        """Return the points so far."""
         spec = self._spec
         return Exploration(
             title=spec.title,
@@ -151,7 +144,7 @@ class _Run:
         )
 
     def sample(self, propose: Callable[[], Proposal | None], batch: int) -> str:
-        """Measure proposals until the trials are used up. Return why the sampler ended."""
+        """Return why the sampler ended."""
         trials = self._spec.trials
         self._progress(0, trials)
         while self._done < trials:
@@ -164,7 +157,7 @@ class _Run:
         return f"{trials:,} points are measured"
 
     def _collect(self, propose: Callable[[], Proposal | None], count: int) -> tuple[list[Proposal], str]:
-        """Return proposals with ``count`` new feasible points, or why there are fewer."""
+        """Return ``count`` feasible new proposals, or the reason for fewer."""
         pending: list[Proposal] = []
         new: set[Values] = set()
         repeats = infeasible = 0
@@ -192,7 +185,7 @@ class _Run:
         return pending, ""
 
     def check_neighbours(self, most: int) -> LocalCheck:
-        """Measure the neighbours of the front, and those of points that they add to it."""
+        """Measure the front's neighbours, then those of new points of the front."""
         first = self._front()
         evaluated = rounds = 0
         while True:
@@ -217,7 +210,7 @@ class _Run:
         return LocalCheck(evaluated=evaluated, improved=improved, rounds=rounds, left=len(missing))
 
     def _may_dominate(self, values: Values, point: Point) -> bool:
-        """Whether a machine is at least as good as a point in all objectives that need no measurement."""
+        """Whether a machine is at least as good in all objectives without measurement."""
         config = self._spec.space.config(values)
         return all(
             one.loss(MACHINE_FIGURES[one.name].value(config)) <= loss
@@ -226,7 +219,6 @@ class _Run:
         )
 
     def simulate(self) -> dict[Values, dict[str, Figures]]:
-        """Return simulated figures of the front by workload."""
         front = [self.points[values] for values in self._front()]
         return self._figures(front, "simulated")
 
@@ -238,7 +230,7 @@ class _Run:
         return self.points[values].losses or None
 
     def _is_feasible(self, values: Values, origin: Origin) -> bool:
-        """Whether a point is a machine within the constraints. Otherwise it is recorded with the reason."""
+        """Record an infeasible point with the reason."""
         try:
             self._spec.space.config(values)
         except Infeasible as reason:
@@ -288,14 +280,13 @@ class _Run:
         }
 
     def _is_known(self, key: str, timing: Timing) -> bool:
-        """Whether the journal has all figures of a task. Journals of earlier releases lack some."""
+        """Journals of earlier releases lack some figures."""
         known = self._log.known.get(key)
         return known is not None and (
             known["error"] is not None or known.keys() >= {*measured_figures(timing)}
         )
 
     def _count(self, waiting: dict[Values, set[str]], keys: Iterable[str], total: int) -> None:
-        """Report progress for points whose last task is complete."""
         done = set(keys)
         for values in [one for one, left in waiting.items() if left <= done]:
             del waiting[values]
@@ -323,5 +314,5 @@ class _Run:
 
 
 def _without_name(config: Config) -> Config:
-    """Return a machine under a common name, so that equal machines of several spaces are measured once."""
+    """A common name, so that equal machines are measured once."""
     return replace(config, name="custom")

@@ -1,4 +1,4 @@
-"""The measured points of a running or finished exploration as plain data, in a file that the studio shows."""
+"""Measured points of an exploration in a file, for the studio."""
 
 import json
 from pathlib import Path
@@ -15,16 +15,15 @@ SNAPSHOT_SUFFIX = ".points.json"
 _VERSION = 1
 _MAX_BYTES = 64 << 20
 _NAMED_BASES = {0: "vta", 1: "vta-int8"}
-"""Named machine from which settings count, by ``post``, if the base machine is not a named one."""
+"""Base of settings by ``post``, if the base machine has no name."""
 
 
 def snapshot(exploration: Exploration, *, is_running: bool) -> dict[str, Any]:
-    """Return the measured points, and the states of the studio that run a layer on the machine of a point.
+    """Return measured points, and states of the studio for layers on their machines.
 
     Returns:
         The data of :func:`~accel.explore.front_page.page_data` with ``title``, ``facts``, ``running``,
-        ``workloads`` with a state of the studio for each of their layers, and for each point its ``machine``
-        and ``settings``.
+        ``workloads`` with a state for each layer, and ``machine`` and ``settings`` for each point.
     """
     data = page_data(exploration)
     measured = [one for one in exploration.points if one.status == "measured"]
@@ -49,15 +48,15 @@ def snapshot(exploration: Exploration, *, is_running: bool) -> dict[str, Any]:
 
 
 def snapshot_bytes(exploration: Exploration, *, is_running: bool) -> bytes:
-    """Return the content of a snapshot's file."""
+    """Return a snapshot's file."""
     return json.dumps(snapshot(exploration, is_running=is_running), separators=(",", ":")).encode()
 
 
 def read_snapshot(path: Path) -> bytes:
-    """Return the content of a snapshot's file, unchanged.
+    """Return a snapshot's content.
 
     Raises:
-        SweepError: the file cannot be read, or is no snapshot.
+        SweepError: unreadable, or no snapshot.
     """
     try:
         with path.open("rb") as file:
@@ -82,7 +81,7 @@ def find_snapshot(folder: Path) -> Path:
     """Return the snapshot in a folder of ``accel explore``.
 
     Raises:
-        SweepError: there is none, or several.
+        SweepError: none, or several.
     """
     found = sorted(folder.glob(f"*{SNAPSHOT_SUFFIX}"))
     if len(found) != 1:
@@ -94,7 +93,7 @@ def find_snapshot(folder: Path) -> Path:
 
 
 def _machine_state(exploration: Exploration, point: Point) -> dict[str, Any]:
-    """Return a point's machine as the studio names it: a named machine, and the fields that differ."""
+    """Return a named machine, and differing fields."""
     assert point.config is not None
     space = exploration.space
     name = space.base_name if space.base_name in NAMED else _NAMED_BASES[int(bool(space.base.post))]
@@ -104,7 +103,7 @@ def _machine_state(exploration: Exploration, point: Point) -> dict[str, Any]:
 
 
 def _layers(workload: Workload, base: Config) -> list[dict[str, Any]]:
-    """Return the name of each layer, and its state of the studio without a machine."""
+    """Return names of layers, and states without a machine."""
     make = workload.make
     if isinstance(make, MakeLayer):
         state = {"workload": make.operator, "parameters": dict(make.parameters)}

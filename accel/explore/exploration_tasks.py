@@ -1,4 +1,4 @@
-"""Measure a workload on a machine, in worker processes.
+"""Measure workloads in worker processes.
 
 Journals identify tasks by class names, field names and values: do not rename them.
 """
@@ -28,8 +28,8 @@ from accel.sweeps.sweep_points import Values
 from accel.sweeps.task_figures import Figures
 
 Timing = Literal["predicted", "estimated", "simulated"]
-"""How cycles are determined: ``predicted`` by the compiler's search for plans, ``estimated`` by a quick
-search, or ``simulated`` with the compiled program."""
+"""Cycles are ``predicted`` by a search for plans, ``estimated`` by a quick search, or ``simulated`` with
+the program."""
 TIMINGS: tuple[Timing, ...] = ("predicted", "estimated", "simulated")
 
 
@@ -45,7 +45,7 @@ class LayerRun:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkRun:
-    """The layers of a benchmark network on a machine, each measured by itself."""
+    """Layers of a benchmark network on a machine, measured one by one."""
 
     network: str
     config: Config
@@ -54,12 +54,12 @@ class NetworkRun:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRun:
-    """A quantized ONNX or TensorFlow Lite network on a machine, simulated. The host's time is not counted, so
-    a machine is refused if the host would multiply.
+    """A simulated ONNX or TensorFlow Lite network. The host's time does not count, so a machine is refused if
+    the host would multiply.
 
     Attributes:
-        path: the file, which worker processes read.
-        digest: SHA-256 of its content, so that a changed file is measured again.
+        path: file for worker processes.
+        digest: SHA-256, so that a changed file is measured again.
     """
 
     path: str
@@ -75,10 +75,8 @@ class Workload:
     """A workload of an exploration.
 
     Attributes:
-        name: in columns and messages.
-        weight: factor of its figures in sums, for example how often it runs.
-        make: returns its task for a machine.
-        command: the command that repeats its measurement, up to the options of the machine.
+        weight: factor in sums, for example how often it runs.
+        command: command that repeats the measurement, without options of the machine.
     """
 
     name: str
@@ -126,10 +124,10 @@ class MakeModel:
 
 
 def measure_task(task: Task) -> Figures:
-    """Return ``cycles`` and ``dram_bytes`` of a task, or the error of a workload that does not fit.
+    """Return ``cycles`` and ``dram_bytes``, or the error of a workload that does not fit.
 
-    ``dram_bytes`` are the bytes that LOADs read and STOREs write. Predicted ones are those of operands and
-    results. Simulated tasks also have ``energy``, ``energy_low`` and ``energy_high`` in picojoules.
+    ``dram_bytes`` are those of LOADs and STOREs. Predicted ones are of operands and results. Simulated tasks
+    also have ``energy``, ``energy_low`` and ``energy_high`` in picojoules.
     """
     try:
         found = _MEASURES[type(task)](task)
@@ -142,11 +140,7 @@ def measure_task(task: Task) -> Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class _Measured:
-    """Cycles and bytes of some programs.
-
-    Attributes:
-        accesses: counts for their energy, or None without programs.
-    """
+    """Without programs, ``accesses`` is None."""
 
     cycles: int
     dram_bytes: int

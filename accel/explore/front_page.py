@@ -1,4 +1,4 @@
-"""The page of an exploration: an interactive chart of all points, and the front as a table."""
+"""The page of an exploration."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def front_page(exploration: Exploration) -> str:
 
 
 def page_data(exploration: Exploration) -> dict[str, Any]:
-    """Return the data of the page's script."""
+    """Return the script's data."""
     x, y = picture_axes(exploration)
     objectives = [one.name for one in exploration.objectives]
     others = [
@@ -74,7 +74,7 @@ def _point_data(
 
 
 def exploration_facts(exploration: Exploration) -> str:
-    """Return the size of the space, the sampler, and the numbers of points, as a line of text."""
+    """Return size of the space, sampler, and numbers of points as text."""
     parts = [
         f"{exploration.space.size:,} points in the space",
         f"sampler {exploration.sampler}, seed {exploration.seed}",
@@ -87,5 +87,5 @@ def exploration_facts(exploration: Exploration) -> str:
 
 
 def front_asset(name: str) -> str:
-    """Return the text of a file of the page."""
+    """Return a file of the page."""
     return files("accel.explore.assets").joinpath(name).read_text(encoding="utf-8")

@@ -8,19 +8,19 @@ from accel.explore.objectives import Objective
 from accel.sweeps.sweep_plots import COLORS, figure_svg, new_figure
 
 _MAX_SPREAD = 20
-"""An axis whose values differ by a larger factor is logarithmic."""
+"""A larger spread makes an axis logarithmic."""
 
 
 def picture_axes(exploration: Exploration) -> tuple[Objective | None, Objective]:
-    """Return the objectives of the axes: the second one, or None for a point's number, and the first."""
+    """Return the second objective, or None for a point's number, and the first."""
     first, *others = exploration.objectives
     return (others[0] if others else None), first
 
 
 def draw_front(exploration: Exploration) -> Any:
-    """Return a matplotlib figure of the first two objectives. Dominated points are pale.
+    """Return a matplotlib figure of two objectives, with pale dominated points.
 
-    With one objective, the horizontal axis is the number of the point.
+    With one objective, the horizontal axis is the point's number.
     """
     x, y = picture_axes(exploration)
     numbers = {point.values: number for number, point in enumerate(exploration.points)}
@@ -66,7 +66,7 @@ def front_svg(exploration: Exploration) -> bytes:
 
 
 def base_label(exploration: Exploration) -> str:
-    """Return the name of the base machine, without the folder of a file."""
+    """Return the name of the base machine, without a folder."""
     return Path(exploration.space.base_name).name
 
 

@@ -14,8 +14,6 @@ class MachineFigure:
 
     Attributes:
         unit: of the value, or empty.
-        doc: a sentence for lists.
-        value: computes it.
     """
 
     unit: str
@@ -51,11 +49,10 @@ MACHINE_FIGURES: dict[str, MachineFigure] = {
         value=lambda one: one.inp_bytes + one.wgt_bytes + one.acc_bytes,
     ),
 }
-"""All figures by name."""
 
 
 def machine_figures(config: Config) -> dict[str, int | float]:
-    """Return all figures of a machine by name."""
+    """Return figures by name."""
     return dict(_figures(config))
 
 

@@ -1,4 +1,4 @@
-"""What an exploration minimizes or maximizes."""
+"""Objectives of an exploration."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from accel.explore.machine_figures import MACHINE_FIGURES
 from accel.sweeps.task_figures import Figures
 
 Measured = Mapping[str, Figures]
-"""The figures of a machine's workloads by name."""
+"""By workload's name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,11 +18,8 @@ class Objective:
     """A named figure of a point.
 
     Attributes:
-        name: as in a file and in columns, for example ``cycles`` or ``cycles:resnet18``.
+        name: for example ``cycles`` or ``cycles:resnet18``.
         unit: of the value, or empty.
-        doc: a sentence for lists.
-        value: computes it from a machine and its measured workloads.
-        is_maximized: whether larger values are better.
     """
 
     name: str
@@ -32,7 +29,6 @@ class Objective:
     is_maximized: bool = False
 
     def loss(self, value: float) -> float:
-        """Return a number that is smaller for better values."""
         return -value if self.is_maximized else value
 
 
@@ -43,17 +39,16 @@ MEASURED_FIGURES = {
     "energy_low": ("pJ", "energy of the counted accesses by the lowest published values"),
     "energy_high": ("pJ", "energy of the counted accesses by the highest published values"),
 }
-"""Figures of each workload: unit and description."""
+"""Unit and description by workload's figure."""
 _PREDICTED_FIGURES = ("cycles", "dram_bytes")
-"""Figures of workloads that are predicted or estimated, and not compiled."""
 _MAXIMIZED = {"macs_per_cycle"}
 
 
 def objectives_of(workloads: Sequence[Workload]) -> dict[str, Objective]:
-    """Return all objectives of an exploration by name.
+    """Return all objectives by name.
 
-    ``cycles``, ``dram_bytes`` and energies are weighted sums over the workloads. ``cycles:NAME`` is one
-    workload's figure without its weight. Every figure of a machine is an objective, too.
+    ``cycles``, ``dram_bytes`` and energies are weighted sums over workloads. ``cycles:NAME`` is a workload's
+    figure without weight. Figures of a machine are objectives, too.
     """
     found: dict[str, Objective] = {}
     for figure, (unit, doc) in MEASURED_FIGURES.items():
@@ -81,15 +76,15 @@ def objectives_of(workloads: Sequence[Workload]) -> dict[str, Objective]:
 
 
 def measured_figures(timing: Timing) -> tuple[str, ...]:
-    """Return the names of the figures that a measurement of a workload has."""
+    """Return names of a workload's figures."""
     return tuple(MEASURED_FIGURES) if timing == "simulated" else _PREDICTED_FIGURES
 
 
 def check_timing(name: str, timing: Timing) -> None:
-    """Check that a timing yields an objective or limit.
+    """Check that a timing yields a figure.
 
     Raises:
-        SweepError: the figure is counted in programs, and the timing is not ``simulated``.
+        SweepError: the figure needs ``simulated``.
     """
     figure = name.partition(":")[0]
     if figure in MEASURED_FIGURES and figure not in measured_figures(timing):
@@ -97,7 +92,7 @@ def check_timing(name: str, timing: Timing) -> None:
 
 
 def format_value(value: float) -> str:
-    """Return a value of an objective as text, for example ``1,234``."""
+    """Return text, for example ``1,234``."""
     return f"{value:,}" if value == int(value) else f"{value:,.4g}"
 
 
@@ -107,7 +102,7 @@ def find_objectives(
     """Return objectives by their names.
 
     Raises:
-        SweepError: a name is unknown, appears twice, or needs simulated programs.
+        SweepError: an unknown or repeated name, or one that needs simulation.
     """
     known = objectives_of(workloads)
     for name in names:

@@ -1,4 +1,4 @@
-"""Pareto dominance of vectors of losses, of which smaller ones are better."""
+"""Pareto dominance of vectors of losses."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ def dominates(one: Losses, other: Losses) -> bool:
 
 
 def pareto_front(losses: Sequence[Losses]) -> list[int]:
-    """Return the indices that no other vector dominates, in order. Of equal vectors all are returned."""
+    """Return indices of non-dominated vectors, in order, with all equal ones."""
     front: list[int] = []
     for index in sorted(range(len(losses)), key=lambda one: losses[one]):
         if not any(dominates(losses[other], losses[index]) for other in front):

@@ -1,4 +1,4 @@
-"""Samplers: which machines are measured next. Optuna (extra ``explore``) implements all except one."""
+"""Samplers choose the next machines. Optuna (extra ``explore``) implements all except one."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -14,37 +14,34 @@ from accel.explore.search_space import Domain, Space, Values
 _MAX_LISTED = 200_000
 """Largest space that ``exhaustive`` and ``grid`` accept."""
 _POPULATION = 16
-"""Points of a generation of ``nsga2``, and points that other samplers propose at once."""
+"""Generation of ``nsga2``, and batch of other samplers."""
 _TPE_BATCH = 8
-"""Points that ``tpe`` proposes before it learns their results."""
 
 
 class Proposal(Protocol):
-    """A point that a sampler proposes."""
+    """A proposed point."""
 
     @property
     def point(self) -> Values: ...
 
     def tell(self, losses: Sequence[float] | None) -> None:
-        """Tell the sampler the losses of the point, or None if it is infeasible or failed."""
+        """Tell the point's losses, or None if infeasible or failed."""
 
 
 class Sampler(Protocol):
-    """Proposes points. Equal results in equal order lead to equal proposals.
+    """Proposes points. Equal results in equal order give equal proposals.
 
     Attributes:
-        batch: points that are proposed before the results of the first one are known.
+        batch: proposals before the first result is known.
     """
 
     batch: int
 
     def propose(self) -> Proposal | None:
-        """Return the next point, or None if there are no more."""
+        """Return the next point, or None at the end."""
 
 
 class _Listed:
-    """A point of :class:`ExhaustiveSampler`."""
-
     def __init__(self, point: Values) -> None:
         self.point = point
 
@@ -53,7 +50,7 @@ class _Listed:
 
 
 class ExhaustiveSampler:
-    """Proposes all points of a space in order."""
+    """Proposes all points in order."""
 
     batch = _POPULATION
 
@@ -67,8 +64,6 @@ class ExhaustiveSampler:
 
 
 class _Asked:
-    """A trial of an Optuna study."""
-
     def __init__(self, study: Any, trial: Any, point: Values) -> None:
         self._study, self._trial = study, trial
         self.point = point
@@ -83,10 +78,9 @@ class _Asked:
 
 
 class OptunaSampler:
-    """Proposes what a sampler of Optuna suggests.
+    """A sampler of Optuna.
 
-    A field is an integer of Optuna, the position in its values, so that neighbours are close. Fields without
-    an order are categories.
+    Integers are positions in a field's values, so that neighbours are close. Unordered fields are categories.
     """
 
     def __init__(self, space: Space, objectives: Sequence[Objective], name: str, seed: int) -> None:
@@ -148,7 +142,7 @@ def make_sampler(name: str, space: Space, objectives: Sequence[Objective], seed:
     """Return a sampler by name.
 
     Raises:
-        SweepError: the name is unknown, Optuna is missing, or the space is too large to be listed.
+        SweepError: an unknown name, missing Optuna, or a too large space.
     """
     if name not in SAMPLERS:
         raise SweepError(f"the sampler is {name!r}; {nearest(name, SAMPLERS)}")
@@ -158,7 +152,7 @@ def make_sampler(name: str, space: Space, objectives: Sequence[Objective], seed:
 
 
 def check_sampler(name: str) -> None:
-    """Raise a SweepError for an unknown sampler, or if its package is missing."""
+    """Raise a SweepError for an unknown sampler or missing package."""
     if name not in SAMPLERS:
         raise SweepError(f"the sampler is {name!r}; {nearest(name, SAMPLERS)}")
     if name != EXHAUSTIVE:

@@ -1,4 +1,4 @@
-"""The machines that an exploration may propose."""
+"""Spaces of machines."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,23 +14,21 @@ from accel.explore.machine_figures import MACHINE_FIGURES, machine_figures
 from accel.explore.space_expressions import Expression, Number
 
 Values = tuple[int, ...]
-"""The values of a point, in the order of the space's fields."""
+"""A point: values in the order of fields."""
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The values of a field, in order.
+    """Values of a field, in order.
 
     Attributes:
-        is_ordered: whether a value's neighbours are the next smaller and the next larger one. Otherwise all
-            other values are neighbours.
+        is_ordered: whether neighbours are the next smaller and larger value. Otherwise all other values are.
     """
 
     values: tuple[int, ...]
     is_ordered: bool = True
 
     def neighbours(self, value: int) -> tuple[int, ...]:
-        """Return the neighbours of one of the values."""
         if not self.is_ordered:
             return tuple(one for one in self.values if one != value)
         at = self.values.index(value)
@@ -38,7 +36,7 @@ class Domain:
 
 
 class Infeasible(Exception):
-    """A point that violates a constraint or a limit, or is no machine. The message says why."""
+    """A point is no machine, or violates a constraint or limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +44,12 @@ class Space:
     """A search space.
 
     Attributes:
-        base: the machine whose other fields all points have.
-        base_name: its name or file, for commands.
+        base: machine with all other fields.
+        base_name: its name or file.
         domains: values by field.
-        derived: expressions for fields that follow from others.
-        constraints: expressions that are not 0 for every machine of the space.
-        limits: upper bounds by figure, see :data:`~accel.explore.machine_figures.MACHINE_FIGURES`.
+        derived: expressions for dependent fields.
+        constraints: expressions that must not be 0.
+        limits: maxima by figure, see :data:`~accel.explore.machine_figures.MACHINE_FIGURES`.
     """
 
     base: Config
@@ -63,22 +61,20 @@ class Space:
 
     @cached_property
     def size(self) -> int:
-        """Number of combinations, including infeasible ones."""
         return math.prod(len(domain.values) for domain in self.domains.values())
 
     def points(self) -> Iterator[Values]:
-        """Yield all combinations. The last field varies fastest."""
+        """The last field varies fastest."""
         yield from product(*(domain.values for domain in self.domains.values()))
 
     def neighbours(self, point: Values) -> Iterator[Values]:
-        """Yield the points that differ in one field, by one step."""
+        """Yield points that differ in one field by one step."""
         for at, (domain, value) in enumerate(zip(self.domains.values(), point, strict=True)):
             for other in domain.neighbours(value):
                 yield (*point[:at], other, *point[at + 1 :])
 
     def exchanges(self, point: Values) -> Iterator[Values]:
-        """Yield the points in which one ordered field has half of its value, and another one twice its
-        value."""
+        """Yield points with half of one ordered field, and twice another."""
         halved = list(self._scaled(point, 1, 2))
         doubled = list(self._scaled(point, 2, 1))
         for at, half in halved:
@@ -89,14 +85,14 @@ class Space:
                     yield tuple(changed)
 
     def _scaled(self, point: Values, numerator: int, denominator: int) -> Iterator[tuple[int, int]]:
-        """Yield the index and the new value of each ordered field whose domain has the scaled value."""
+        """Yield index and scaled value of ordered fields that have it."""
         for at, (domain, value) in enumerate(zip(self.domains.values(), point, strict=True)):
             scaled, rest = divmod(value * numerator, denominator)
             if domain.is_ordered and not rest and scaled != value and scaled in domain.values:
                 yield at, scaled
 
     def settings(self, point: Values) -> dict[str, int]:
-        """Return a point's fields that differ from the base machine, with derived fields."""
+        """Return fields that differ from the base machine, with derived ones."""
         values = self._values(point)
         return {name: value for name, value in values.items() if value != getattr(self.base, name)}
 
@@ -104,7 +100,7 @@ class Space:
         """Return a point's machine.
 
         Raises:
-            Infeasible: a constraint or a limit is violated, or the configuration is inconsistent.
+            Infeasible: a violated constraint or limit, or an inconsistent configuration.
         """
         try:
             config = machine(self.base, **self._values(point)).config
@@ -143,5 +139,5 @@ def _fields(config: Config) -> dict[str, int]:
 
 
 def numbers_of(config: Config) -> dict[str, Number]:
-    """Return all names of constraints with their values: every field, and every figure of a machine."""
+    """Return the values of names in constraints: fields and figures of a machine."""
     return {**{name: int(getattr(config, name)) for name in SPECS}, **machine_figures(config)}

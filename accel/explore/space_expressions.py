@@ -1,7 +1,7 @@
 """Expressions over the fields of a machine, for example ``block_in * block_out <= 128``.
 
-Python parses an expression, and :class:`Expression` evaluates its syntax tree. Only integers, arithmetic,
-comparisons and a few functions exist, so a file cannot run code.
+Python parses, and :class:`Expression` evaluates the syntax tree: only integers, arithmetic, comparisons and a
+few functions, so that a file cannot run code.
 """
 
 import ast
@@ -15,7 +15,7 @@ Number = int | float
 
 _MAX_CHARACTERS = 1000
 _MAX_MAGNITUDE = 1 << 128
-"""Larger results are refused, so that powers cannot exhaust memory."""
+"""Larger results are refused, since powers could exhaust memory."""
 _MAX_EXPONENT = 128
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -36,19 +36,13 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "max": max, "min": min}
 FUNCTION_ARGUMENTS = {"abs": range(1, 2), "max": range(2, 100), "min": range(2, 100)}
-"""The numbers of arguments that each function takes."""
 
 
 class Expression:
-    """An expression over names.
-
-    Args:
-        text: the expression.
-        names: the names that it may use.
-        what: its description, for messages.
+    """An expression. ``what`` describes it in messages.
 
     Raises:
-        SweepError: the text is no expression, or uses an unknown name or an operation that is not allowed.
+        SweepError: no expression, an unknown name, or a forbidden operation.
     """
 
     def __init__(self, text: object, names: Mapping[str, object] | set[str], what: str) -> None:

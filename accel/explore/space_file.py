@@ -47,7 +47,6 @@ _DEFAULT_TRIALS = 100
 _DEFAULT_SAMPLER = "nsga2"
 _DEFAULT_OBJECTIVES = ("cycles", "block_rams")
 _MAX_VALUES = 100_000
-"""Most values of a field."""
 _MAX_TRIALS = 1_000_000
 
 
@@ -92,7 +91,7 @@ def load_exploration(path: str | Path) -> ExplorationSpec:
     """Read an exploration from a TOML file.
 
     Raises:
-        SweepError: the file cannot be read, or has another form.
+        SweepError: an unreadable file, or another form.
         ConfigError, ShapeError: a machine or a workload is impossible.
     """
     source = Path(path)
@@ -119,7 +118,7 @@ def make_exploration(
 
     Raises:
         SweepError: the table has another form.
-        ConfigError, ShapeError: a machine or a workload is impossible.
+        ConfigError, ShapeError: an impossible machine or workload.
     """
     for key in data:
         if key not in _KEYS:

@@ -1,1 +1,1 @@
-"""Networks in other people's files: reading them, and writing graphs as such."""
+"""Import and export of networks in ONNX and LiteRT files."""

@@ -1,4 +1,4 @@
-"""Nodes that quantization leaves in float32, because they add or read masks such as -inf."""
+"""Nodes that quantization leaves in float32, because they read masks such as -inf."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,20 +11,16 @@ from accel.formats.onnx_runtime import open_onnx_runtime
 from accel.graph.graph_tensor import Array
 
 _LEAST_MASK = 1e9
-"""Least absolute value of a mask in any tensor. Exporters write -inf, -3.4e38 or -1e9."""
+"""Least mask in any tensor. Exporters write -inf, -3.4e38 or -1e9."""
 _LEAST_SCORE_MASK = 1e4
-"""Least absolute value of a mask in the operand of a Softmax. BERT's exporters write -10000."""
+"""Least mask in the operand of a Softmax. BERT's exporters write -10000."""
 
 
 def mask_nodes(path: Path, samples: Sequence[Mapping[str, Array]]) -> list[str]:
-    """Return the names of nodes that read or compute a mask, and give the file's unnamed nodes names.
+    """Return the names of nodes that read or compute a mask, and name unnamed nodes of the file.
 
-    One scale cannot hold a mask and scores. For example, causal attention computes ``softmax(scores + mask)``
-    with 0 and -inf in ``mask``. The Add and the Softmax then stay in float32.
-
-    Args:
-        path: a float model with folded constants.
-        samples: a mask may also be an input.
+    One scale cannot hold a mask and scores. For example, in ``softmax(scores + mask)`` with 0 and -inf in
+    ``mask``, the Add and the Softmax stay in float32. A mask may also be an input.
     """
     package = onnx()
     model = package.load(path)
@@ -52,11 +48,7 @@ def mask_nodes(path: Path, samples: Sequence[Mapping[str, Array]]) -> list[str]:
 
 
 def make_masks_finite(path: Path) -> dict[str, Array]:
-    """Replace the masks among a model's constants by ``-1e9``, so that their histograms are possible.
-
-    Returns:
-        The constants that were there, for :func:`restore_constants`.
-    """
+    """Replace masks by ``-1e9``, so that histograms are possible, and return the old constants."""
     package = onnx()
     model = package.load(path)
     found: dict[str, Array] = {}
@@ -71,7 +63,7 @@ def make_masks_finite(path: Path) -> dict[str, Array]:
 
 
 def restore_constants(path: Path, constants: Mapping[str, Array]) -> None:
-    """Write constants into a model, except those that are not in it any more."""
+    """Restore the constants that are still in the model."""
     package = onnx()
     model = package.load(path)
     for one in model.graph.initializer:
@@ -81,13 +73,13 @@ def restore_constants(path: Path, constants: Mapping[str, Array]) -> None:
 
 
 def without_infinities(array: Array) -> Array:
-    """Return an array of float32 or float64 with values from -1e9 to 1e9, and any other as it is."""
+    """Clip floats to -1e9 to 1e9."""
     if array.dtype not in (np.float32, np.float64):
         return array
     return array.clip(-_LEAST_MASK, _LEAST_MASK)
 
 
 def _has_mask(array: Array, least: float = _LEAST_MASK) -> bool:
-    if not isinstance(array, np.ndarray):  # a sequence
+    if not isinstance(array, np.ndarray):
         return False
     return array.dtype.kind == "f" and not bool((np.abs(array) < least).all())

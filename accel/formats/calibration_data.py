@@ -1,4 +1,4 @@
-"""Samples for calibration: arrays by input, or a folder of pictures or of arrays."""
+"""Samples for calibration."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,19 +13,17 @@ from accel.formats.onnx_file import FileInput
 from accel.graph.graph_tensor import Array
 
 PICTURES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp")
-"""Suffixes of pictures in a folder of samples."""
 
 
 def split_samples(inputs: Sequence[FileInput], data: Mapping[str, Array]) -> list[dict[str, Array]]:
     """Return the inputs of each calibration run.
 
-    There are two forms of an array. It may have an additional first axis, which counts runs. Otherwise its
-    first axis is the input's, and holds the samples of all runs. For example, 100 pictures (100, 3, 32, 32)
-    of an input (1, 3, 32, 32) are 100 runs. States (100, 2, 1, 128) of an input (2, 1, 128) are also 100
-    runs.
+    An array may have an additional first axis, which counts runs. Otherwise its first axis is the input's,
+    and holds the samples of all runs. For example, pictures (100, 3, 32, 32) of an input (1, 3, 32, 32) are
+    100 runs, and so are states (100, 2, 1, 128) of an input (2, 1, 128).
 
     Raises:
-        ShapeError: an input lacks samples or has them in another shape or dtype, or the numbers differ.
+        ShapeError: an input lacks samples, or has them in another number, shape or dtype.
     """
     names = [one.name for one in inputs]
     for name in data:
@@ -46,7 +44,6 @@ def split_samples(inputs: Sequence[FileInput], data: Mapping[str, Array]) -> lis
 
 
 def _runs(one: FileInput, values: Array) -> list[Array]:
-    """Split an input's samples into runs."""
     sizes = ["?" if not isinstance(size, int) else str(size) for size in one.sizes]
     what = f"the data of input {one.name!r}"
     if values.dtype != one.dtype:
@@ -76,11 +73,8 @@ def read_folder(
 ) -> dict[str, Array]:
     """Return the samples of a folder for a model with one input.
 
-    Files ``.npy`` are taken as they are. Pictures are resized to the input's height and width, divided by
-    255, and normalized: ``(value - mean) / std``.
-
-    Args:
-        mean, std: one number, or one for each channel. The defaults are 0 and 1.
+    Pictures are resized to the input's height and width, divided by 255, and normalized: ``(value - mean) /
+    std``, where ``mean`` and ``std`` are one number, or one for each channel.
 
     Raises:
         ShapeError: the model has several inputs, or one that is no picture.
@@ -110,7 +104,7 @@ def read_folder(
 
 
 def _picture(path: Path, one: FileInput, mean: Sequence[float], std: Sequence[float]) -> Array:
-    """Return a picture as (1, channels, height, width) or (1, height, width, channels)."""
+    """Return (1, channels, height, width) or (1, height, width, channels)."""
     try:
         from PIL import Image  # noqa: PLC0415  # an extra
     except ImportError:
@@ -139,7 +133,6 @@ def _picture(path: Path, one: FileInput, mean: Sequence[float], std: Sequence[fl
 
 
 def _as_bytes(plain: Any, one: FileInput, is_first: bool) -> Array:
-    """Return the pixels themselves for a model that takes integers."""
     values = np.asarray(plain)
     values = values.reshape(*values.shape[:2], -1)
     return np.ascontiguousarray((values.transpose(2, 0, 1) if is_first else values)[None].astype(one.dtype))

@@ -1,4 +1,4 @@
-"""Comparison of a graph with the ONNX file that it comes from, as ONNX Runtime optimizes that file."""
+"""Comparison of a graph with its ONNX file, as ONNX Runtime optimizes that file."""
 
 import math
 import os
@@ -24,8 +24,7 @@ from accel.graph.pooling_operators import GlobalAveragePool
 from accel.graph.product_operators import Product
 
 FLOAT_SUM_TOLERANCE = 1
-"""Largest difference of a product or a global mean that ONNX Runtime computes in float32. The graph computes
-it in integers, without rounding."""
+"""ONNX Runtime computes some products and global means in float32, and the graph in integers."""
 _QUANTIZING = "QuantizeLinear"
 
 
@@ -34,10 +33,9 @@ def compare_with_original(
 ) -> Comparison:
     """Compare a graph with the file that it was imported from.
 
-    ONNX Runtime runs the file with all its optimizations. Every tensor that the file quantizes becomes an
-    output, and the graph is evaluated from one such tensor to the next, on ONNX Runtime's values. So a
-    difference shows only at the first tensor after its cause. For example, a region of DequantizeLinear,
-    Add, Clip and QuantizeLinear is compared at its result.
+    ONNX Runtime runs the optimized file. Every tensor that the file quantizes becomes an output, and the
+    graph is evaluated from one such tensor to the next on ONNX Runtime's values. So a difference shows only
+    at the first tensor after its cause.
     """
     model = onnx().load(os.fspath(path))
     kinds = {name: node.op_type for node in model.graph.node for name in node.output}
@@ -67,11 +65,7 @@ def compare_with_original(
 
 @dataclass(frozen=True, kw_only=True)
 class ModeDifference:
-    """An output in which two modes of ONNX Runtime differ.
-
-    Attributes:
-        differing, values: number of differing values, and of all.
-    """
+    """An output in which two modes of ONNX Runtime differ, in ``differing`` of ``values`` values."""
 
     name: str
     differing: int
@@ -88,7 +82,7 @@ class ModeDifference:
 def compare_modes(
     graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array]
 ) -> tuple[ModeDifference, ...]:
-    """Run a file in ONNX Runtime without and with optimizations, and return the outputs that differ."""
+    """Return the outputs that differ in ONNX Runtime without and with optimizations."""
     model = onnx().load(os.fspath(path))
     content = model.SerializeToString()
     values = check_inputs(graph, inputs)
@@ -104,7 +98,7 @@ def compare_modes(
         if one.dtype.kind == "f":
             differs &= ~(np.isnan(one) & np.isnan(other))
         if differs.any():
-            with np.errstate(invalid="ignore"):  # NaN minus a number
+            with np.errstate(invalid="ignore"):
                 distance = np.abs(one[differs].astype(np.float64) - other[differs])
             found.append(
                 ModeDifference(
@@ -118,8 +112,7 @@ def compare_modes(
 
 
 def _is_comparable(graph: Graph, node: Node, kinds: Mapping[str, str]) -> bool:
-    """Return whether ONNX Runtime, too, has a node's result: an output, or the result of a QuantizeLinear, a
-    DynamicQuantizeLinear or an operator on integers."""
+    """Return whether ONNX Runtime also has a node's result, as output or quantized tensor."""
     if node.output in graph.outputs:
         return node.output in kinds
     kind = kinds.get(node.output, "")

@@ -17,18 +17,16 @@ from accel.graph.graph_tensor import QUANTIZED, Array, random_values
 from accel.graph.pooling_operators import AveragePool
 
 FLOAT_TOLERANCES = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
-"""Largest difference of a float value, relative to the largest value of its tensor: sums may have another
-order. For float16 it is two units in the last place."""
+"""Largest difference relative to the largest value of the tensor, since sums may have another order. For
+float16 it is two units in the last place."""
 SOFTMAX_TOLERANCE = 1
-"""Largest difference of a quantized softmax."""
 MEAN_TOLERANCE = 1
-"""Largest difference of a quantized average pool that is computed in float32. ONNX Runtime adds the values of
-a window in an order that depends on its own memory layout."""
+"""ONNX Runtime's order of float32 additions depends on its memory layout."""
 DYNAMIC = "DynamicQuantizeLinear"
 DYNAMIC_TOLERANCE = 1
-"""Largest difference of a result of DynamicQuantizeLinear, whose operand is float32."""
+"""Its operand is float32."""
 _RANDOM_SPREAD = 1.0
-"""Bound of random float32 inputs that no Quantize reads."""
+"""For float32 inputs that no Quantize reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +34,10 @@ class TensorDifference:
     """The comparison of one node's result, computed by both sides from the same operands.
 
     Attributes:
-        differing: number of values that differ by more than the tolerance, which is 0 for most integers.
+        differing: number of values that differ by more than the tolerance.
         reordered: number of values that differ only by the order of an addition's multiply-adds, which
-            depends on the processor. They do not count as differing.
-        place: the index of the first differing value, or None if there is none.
+            depends on the processor.
+        place: the index of the first differing value, if any.
     """
 
     name: str
@@ -60,7 +58,7 @@ class TensorDifference:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The comparison of a graph."""
+    """The comparisons of all tensors."""
 
     tensors: tuple[TensorDifference, ...]
 
@@ -74,11 +72,9 @@ class Comparison:
 
     @property
     def reordered(self) -> int:
-        """Number of values that differ only by the order of multiply-adds."""
         return sum(one.reordered for one in self.tensors)
 
     def raise_if_bad(self) -> None:
-        """Raise an error that names the first difference."""
         if self.first is not None:
             raise MismatchError(self.first.describe())
 
@@ -86,8 +82,8 @@ class Comparison:
 def compare(graph: Graph, inputs: Mapping[str, Array]) -> Comparison:
     """Compare every tensor of a graph with ONNX Runtime.
 
-    ONNX Runtime runs the graph in QOperator format. Each node is then evaluated with ONNX Runtime's values as
-    operands, so a difference shows at the node that causes it and nowhere else.
+    Each node is evaluated with ONNX Runtime's values as operands, so a difference shows only at the node that
+    causes it.
     """
     values = {**graph.constants, **check_inputs(graph, inputs)}
     values.update(run_onnx_runtime(export_onnx(graph), {name: values[name] for name in graph.inputs}))
@@ -100,8 +96,7 @@ def compare(graph: Graph, inputs: Mapping[str, Array]) -> Comparison:
 
 
 def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
-    """Return random inputs: integers over their full range, floats over the range of the Quantize that reads
-    them."""
+    """Return random inputs: integers over their full range, floats over that of their Quantize."""
     rng = np.random.default_rng(seed)
     consumers = graph.consumers()
     found: dict[str, Array] = {}
@@ -130,11 +125,7 @@ def _fused(graph: Graph, node: Node) -> bool:
 def compare_tensor(
     graph: Graph, node: Node, operands: list[Array], theirs: Array, *, tolerance: int = 0
 ) -> TensorDifference:
-    """Compare the result of one node with ONNX Runtime's.
-
-    Args:
-        tolerance: allowed difference of integers, in addition to that of the node's operator.
-    """
+    """Compare the result of one node with ONNX Runtime's. ``tolerance`` adds to that of integers."""
     out = graph.tensors[node.output]
     ours = evaluate_node(graph, node, operands)
     if theirs.shape != ours.shape or theirs.dtype != ours.dtype:
@@ -143,7 +134,7 @@ def compare_tensor(
             f"{ours.dtype} {ours.shape}"
         )
     reordered = np.zeros(ours.shape, dtype=bool)
-    with np.errstate(invalid="ignore"):  # -inf - -inf
+    with np.errstate(invalid="ignore"):
         distance: Any = np.abs(theirs.astype(np.float64) - ours)
     distance = np.where(theirs == ours, 0, np.where(np.isnan(theirs) & np.isnan(ours), 0, distance))
     if out.dtype in FLOAT_TOLERANCES:
@@ -170,7 +161,7 @@ def compare_tensor(
 
 
 def integer_tolerance(node: Node) -> int:
-    """Return the largest difference of a node's integers that counts as equal."""
+    """Return the tolerance of a node's integers."""
     if isinstance(node.operator, Softmax):
         return SOFTMAX_TOLERANCE
     if isinstance(node.operator, AveragePool) and node.operator.in_float32:

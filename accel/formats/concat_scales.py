@@ -1,7 +1,7 @@
 """One scale for the operands and the result of a Concat, so that it only moves integers.
 
-ONNX Runtime's quantizer gives each of them a scale of its own. Then each operand must be requantized, once
-for each Concat that reads it. For example, the last Concat of a block of DenseNet-121 has 17 operands.
+ONNX Runtime's quantizer gives each a scale of its own. Then each operand must be requantized for each Concat
+that reads it. For example, the last Concat of a block of DenseNet-121 has 17 operands.
 """
 
 from collections.abc import Iterator
@@ -12,15 +12,11 @@ import numpy as np
 from accel.formats.quantized_model import Parameters, QuantizedModel
 
 _MAX_RATIO = 2.0
-"""If other operators read an operand, too, its scale becomes at most this much larger: it loses one bit."""
+"""If other operators also read an operand, its scale grows at most by this factor: it loses one bit."""
 
 
 def share_concat_scales(model: Any) -> int:
-    """Give operands and results of Concats one scale where little is lost, and return the number of groups.
-
-    Args:
-        model: a model in QDQ format. It is changed in place.
-    """
+    """Share scales where little is lost in a QDQ model, in place, and return the number of groups."""
     work = _Concats(model)
     groups = work.groups()
     for group in groups:
@@ -33,7 +29,6 @@ def share_concat_scales(model: Any) -> int:
 
 class _Concats(QuantizedModel):
     def groups(self) -> list[list[Parameters]]:
-        """Return sets of parameters that become equal."""
         group_of: dict[Parameters, list[Parameters]] = {}
         for concat in self.of_kind("Concat"):
             for operand, result in self._pairs(concat):
@@ -45,7 +40,6 @@ class _Concats(QuantizedModel):
         return [group for group in found.values() if len({self.range_of(one) for one in group}) > 1]
 
     def _pairs(self, concat: Any) -> Iterator[tuple[Parameters, Parameters]]:
-        """Yield the parameters of operands and result that can be the same."""
         readers = self.readers.get(concat.output[0], [])
         results = {self.parameters(one) for one in readers}
         result = results.pop() if len(results) == 1 else None
@@ -66,7 +60,6 @@ class _Concats(QuantizedModel):
         return types[0] is not None and types[1] is not None and types[0].dtype == types[1].dtype
 
     def _only_moves_read(self, parameters: Parameters) -> bool:
-        """Whether only Concats read the tensors with these parameters."""
         numbers = [
             name
             for node in self.readers.get(parameters[0], [])
@@ -76,7 +69,6 @@ class _Concats(QuantizedModel):
         return all(one.op_type == "Concat" for name in numbers for one in self.readers.get(name, []))
 
     def unify(self, group: list[Parameters]) -> None:
-        """Give all parameters the range of all of them together."""
         ranges = [self.range_of(one) for one in group]
         low, high = min(one[0] for one in ranges), max(one[1] for one in ranges)
         zeros = self.values(group[0][1])

@@ -1,7 +1,7 @@
 """Layer normalizations that exporters wrote as single operators.
 
 For example ``d = x - mean(x)``, ``d / sqrt(mean(d ** 2) + 1e-5) * scale + shift``. Quantization leaves them
-in float32: the host computes them anyway, and roundings between their operators would only add errors.
+in float32: the host computes them anyway, and roundings in between would only add errors.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from accel.formats.editable_model import EditableModel
 
 
 def normalization_nodes(model: Any) -> list[str]:
-    """Return the names of the nodes of all decomposed layer normalizations, and give unnamed ones names."""
+    """Return the names of the nodes of such normalizations, and name unnamed ones."""
     work = EditableModel(model)
     found: list[Any] = []
     for division in work.of_kind("Div"):
@@ -23,7 +23,6 @@ def normalization_nodes(model: Any) -> list[str]:
 
 
 def _normalization(work: EditableModel, division: Any) -> list[Any]:
-    """Return the nodes that lead to a division, or none if they are something else."""
     difference = work.producer(division.input[0], "Sub")
     root = work.producer(division.input[1], "Sqrt")
     if difference is None or root is None:
@@ -41,7 +40,7 @@ def _normalization(work: EditableModel, division: Any) -> list[Any]:
 
 
 def _affine(work: EditableModel, name: str) -> list[Any]:
-    """Return the multiplication by a constant and the addition of another one that follow, if any."""
+    """Return the following product and sum with constants, if any."""
     found: list[Any] = []
     for kind in ("Mul", "Add"):
         node = work.reader(name)

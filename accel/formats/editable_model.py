@@ -1,4 +1,4 @@
-"""An ONNX model that changes before or after its quantization."""
+"""An ONNX model that changes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,16 +10,11 @@ from accel.formats.onnx_file import onnx
 from accel.graph.graph_tensor import Array
 
 Sizes = tuple[int | None, ...]
-"""A shape, with None for open sizes."""
+"""None for open sizes."""
 
 
 class EditableModel:
-    """The main graph of a model.
-
-    Attributes:
-        nodes: in an order of execution. :meth:`finish` writes them back.
-        outputs: names of the model's outputs.
-    """
+    """The main graph of a model. :meth:`finish` writes ``nodes`` back, in an order of execution."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -33,11 +28,10 @@ class EditableModel:
         )
 
     def of_kind(self, *kinds: str) -> list[Any]:
-        """Return the nodes with some of ONNX's own operators."""
+        """Return the nodes of ONNX's own operators."""
         return [one for one in self.nodes if one.op_type in kinds and one.domain in ("", "ai.onnx")]
 
     def producer(self, name: str, *kinds: str) -> Any | None:
-        """Return the node of one of these kinds that computes a tensor."""
         return next((one for one in self.of_kind(*kinds) if name in one.output), None)
 
     def reader(self, name: str) -> Any | None:
@@ -47,35 +41,33 @@ class EditableModel:
         return readers[0] if len(readers) == 1 and is_inner else None
 
     def constant(self, name: str) -> Array | None:
-        """Return the values of a float32 constant as float64."""
+        """Return a float32 constant as float64."""
         one = self._arrays.get(name)
         if one is None or one.data_type != onnx().TensorProto.FLOAT:
             return None
         return np.asarray(onnx().numpy_helper.to_array(one), np.float64)
 
     def constants(self, names: Iterable[str]) -> list[Array] | None:
-        """Return the values of float32 constants, or None if a tensor is none."""
+        """Return None unless all are float32 constants."""
         found = [self.constant(name) for name in names]
         known = [one for one in found if one is not None]
         return known if len(known) == len(found) else None
 
     def add_constant(self, name: str, values: Array) -> str:
-        """Add a constant. Floats become float32."""
+        """Floats become float32."""
         values = np.asarray(values, np.float32 if values.dtype.kind == "f" else values.dtype)
         fresh = self._names.fresh(name)
         self._arrays[fresh] = onnx().numpy_helper.from_array(values, fresh)
         return fresh
 
     def fresh(self, name: str) -> str:
-        """Return an unused name for a tensor or node."""
         return self._names.fresh(name)
 
     def node(self, kind: str, inputs: Sequence[str], output: str, name: str, **values: Any) -> Any:
-        """Return a new node, which :meth:`replace` puts into the model."""
         return onnx().helper.make_node(kind, list(inputs), [output], name=self.fresh(name), **values)
 
     def replace(self, old: Sequence[Any], new: Sequence[Any]) -> None:
-        """Put nodes in the place of the last of some others."""
+        """Put nodes in the place of the last old one."""
         removed = {id(node) for node in old}
         last = max(at for at, node in enumerate(self.nodes) if id(node) in removed)
         self.nodes = [
@@ -85,17 +77,13 @@ class EditableModel:
         ]
 
     def bypass(self, node: Any, source: str) -> None:
-        """Remove a node with one output, and let its readers read another tensor.
-
-        The node that computes the other tensor, which nothing else may read, gets the output's name.
-        """
+        """Remove a node with one output, which the producer of ``source`` computes instead."""
         (output,) = node.output
         self.replace([node], [])
         for one in self.nodes:
             one.output[:] = [output if name == source else name for name in one.output]
 
     def shapes(self) -> dict[str, Sizes]:
-        """Return the inferred shapes."""
         self.finish()
         inferred = onnx().shape_inference.infer_shapes(self._model).graph
         values = (*inferred.value_info, *inferred.input, *inferred.output)
@@ -106,12 +94,10 @@ class EditableModel:
         }
 
     def content(self) -> bytes:
-        """Return the file of a finished model."""
         content: bytes = self._model.SerializeToString()
         return content
 
     def finish(self) -> None:
-        """Write nodes and constants into the model. Constants that no node reads are left out."""
         graph = self._model.graph
         copies = [type(node).FromString(node.SerializeToString()) for node in self.nodes]
         del graph.node[:]
@@ -125,5 +111,5 @@ class EditableModel:
 
 
 def attributes(node: Any) -> dict[str, Any]:
-    """Return the attributes of a node by name."""
+    """Return a node's attributes by name."""
     return {one.name: onnx().helper.get_attribute_value(one) for one in node.attribute}

@@ -1,12 +1,10 @@
 """Regions of elementwise functions in a quantized model, with one rounding at their end.
 
 ONNX Runtime's quantizer rounds after each operator that it knows. For example, ``x * sigmoid(x)`` has a pair
-of QuantizeLinear and DequantizeLinear before the Mul, and a hard swish of single operators has four. A region
-that depends on a single quantized tensor is one table of 256 results anyway. With Clips instead of the pairs
-inside, its results are the float function's, rounded once.
-
-The Clips have the range of the integers. Where a pair follows Relu or Clip, the quantizer removes that
-operator, because the integers saturate at its bounds.
+of QuantizeLinear and DequantizeLinear before the Mul. A region that depends on a single quantized tensor is
+one table of 256 results anyway. With Clips to the range of the integers instead of the inner pairs, its
+results are the float function's, rounded once. The quantizer has removed a Relu or Clip before a pair,
+because the integers saturate at its bounds.
 """
 
 from typing import Any
@@ -24,16 +22,11 @@ _ELEMENTWISE = frozenset(
     }
 )
 _KEEPS_VALUES = frozenset({"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-"""Operators that give the same values before and after a quantization."""
 _CONSTANT = ""
 
 
 def join_elementwise_regions(model: Any) -> int:
-    """Replace the QDQ pairs inside of regions by Clips, and return their number.
-
-    Args:
-        model: a model in QDQ format. It is changed in place.
-    """
+    """Replace the inner pairs of a QDQ model by Clips, in place, and return their number."""
     work = _Regions(model)
     work.quantize_ends()
     count = work.replace_inner_pairs()
@@ -43,8 +36,6 @@ def join_elementwise_regions(model: Any) -> int:
 
 
 class _Regions(QuantizedModel):
-    """A quantized model with the tensor on which each tensor depends."""
-
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self._roots: dict[str, str | None] = {}
@@ -52,10 +43,7 @@ class _Regions(QuantizedModel):
     # --- ends of regions -------------------------------------------------------------------------
 
     def quantize_ends(self) -> None:
-        """Quantize at the end of each region, before MaxPools and moves that follow it.
-
-        All of the moved values are quantized, so the results stay equal.
-        """
+        """Quantize before the MaxPools and moves that follow a region."""
         for quantize in self.of_kind("QuantizeLinear"):
             path: list[Any] = []
             name = quantize.input[0]
@@ -101,7 +89,6 @@ class _Regions(QuantizedModel):
         return count
 
     def _is_inside(self, quantize: Any, pairs: list[Any]) -> bool:
-        """Whether all readers of a pair belong to the region that it is in."""
         root = self._root(quantize.input[0])
         if not root or self.kind(quantize.input[0]) not in _ELEMENTWISE:
             return False
@@ -116,7 +103,7 @@ class _Regions(QuantizedModel):
         )
 
     def _continues(self, node: Any, root: str) -> bool:
-        """Whether a node belongs to a region of which all ends are quantized."""
+        """Whether a node belongs to a region whose ends are all quantized."""
         if node.op_type not in _ELEMENTWISE or self._root(node.output[0]) != root:
             return False
         readers = self.readers.get(node.output[0], [])
@@ -127,7 +114,7 @@ class _Regions(QuantizedModel):
         )
 
     def _root(self, name: str) -> str | None:
-        """Return the quantized tensor on which a tensor depends, or None if there are several or others."""
+        """Return the single quantized tensor on which a tensor depends, if so."""
         if name not in self._roots:
             self._roots[name] = self._find_root(name)
         return self._roots[name]

@@ -9,7 +9,7 @@
 | Mul or Div by a number after a product and moves, as in attention | part of the product's weights |
 | Max or Min with a constant number | a Clip |
 
-The float results stay the same, but for rounding.
+Float results stay the same, but for rounding.
 """
 
 from math import prod
@@ -23,15 +23,10 @@ from accel.graph.graph_tensor import Array
 _MOVES = ("Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 _PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _EPSILON = 1e-5
-"""Default of BatchNormalization."""
 
 
 def rewrite_float(model: Any) -> int:
-    """Rewrite a model, and return the number of rewritten operators.
-
-    Args:
-        model: a float ONNX model with folded constants, of opset 13 or later. It is changed in place.
-    """
+    """Rewrite a float model of opset 13 or later in place, and return the number of rewritten operators."""
     work = EditableModel(model)
     count = _bounds(work) + _varying_biases(work) + _into_transposed_convolutions(work)
     count += _batch_norms(work, work.shapes())
@@ -42,7 +37,6 @@ def rewrite_float(model: Any) -> int:
 
 
 def _bounds(work: EditableModel) -> int:
-    """Replace Max and Min with one number by Clip."""
     count = 0
     for node in work.of_kind("Max", "Min"):
         if len(node.input) != 2:
@@ -65,7 +59,6 @@ def _bounds(work: EditableModel) -> int:
 
 
 def _into_transposed_convolutions(work: EditableModel) -> int:
-    """Fold what follows ConvTransposes and multiplies or adds a number per channel."""
     count = 0
     for conv in work.of_kind("ConvTranspose"):
         weights, group = work.constant(conv.input[1]), attributes(conv).get("group", 1)
@@ -89,7 +82,6 @@ def _into_transposed_convolutions(work: EditableModel) -> int:
 
 
 def _affine_of(work: EditableModel, node: Any, source: str, weights: Array) -> tuple[Array, Array] | None:
-    """Return the factor and the addend that a node applies to each channel, or None."""
     channels = weights.shape[1]
     if node.op_type == "BatchNormalization" and node.input[0] == source:
         return _normalization(work, node)
@@ -107,7 +99,6 @@ def _is_per_channel(values: Array, channels: int, rank: int) -> bool:
 
 
 def _normalization(work: EditableModel, node: Any) -> tuple[Array, Array] | None:
-    """Return factor and addend of a BatchNormalization with constant parameters."""
     values = attributes(node)
     parameters = work.constants(node.input[1:5])
     if parameters is None or values.get("training_mode", 0) or any(node.output[1:]):
@@ -131,7 +122,6 @@ def _set_weights(work: EditableModel, folded: list[Any], weights: Array, shift: 
 
 
 def _batch_norms(work: EditableModel, shapes: dict[str, Sizes]) -> int:
-    """Replace BatchNormalizations of three axes or more by depthwise convolutions."""
     count = 0
     for node in work.of_kind("BatchNormalization"):
         rank, affine = len(shapes.get(node.input[0], ())), _normalization(work, node)
@@ -152,10 +142,7 @@ def _batch_norms(work: EditableModel, shapes: dict[str, Sizes]) -> int:
 
 
 def _varying_biases(work: EditableModel) -> int:
-    """Replace a Gemm that adds a tensor by a Gemm and an Add, so that both results get a scale.
-
-    ONNX Runtime makes such a Gemm of MatMul and Add.
-    """
+    """Replace a Gemm that adds a tensor by a Gemm and an Add, so that both results get a scale."""
     count = 0
     for gemm in work.of_kind("Gemm"):
         bias, options = [*gemm.input[2:], ""][0], attributes(gemm)
@@ -225,7 +212,6 @@ def _make_gemm(work: EditableModel, matmul: Any, add: Any, bias: str, shapes: di
 
 
 def _factors(work: EditableModel) -> int:
-    """Multiply weights and biases by a number that follows a product."""
     count = 0
     for node in work.of_kind("Mul", "Div"):
         for data, number in (tuple(node.input), tuple(reversed(node.input))):
@@ -245,7 +231,7 @@ def _factors(work: EditableModel) -> int:
 
 
 def _product_before(work: EditableModel, name: str, reader: Any) -> Any | None:
-    """Return the product with constant weights whose result a node reads, perhaps after moves."""
+    """Return the product with constant weights that a node reads, perhaps after moves."""
     while work.reader(name) is reader:
         node = work.producer(name, *_MOVES, *_PRODUCTS)
         if node is None or node.op_type in _MOVES:

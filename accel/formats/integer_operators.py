@@ -1,4 +1,4 @@
-"""The passes that make integer operators from the float operators of an imported model."""
+"""The passes from float operators to integer operators."""
 
 from collections.abc import Collection
 
@@ -16,8 +16,7 @@ from accel.rewriting.transpose_cancellation import cancel_transposes
 def with_integer_operators(graph: Graph, opaque: Collection[str] = ()) -> Graph:
     """Replace float operators between Dequantize and Quantize by integer operators.
 
-    Args:
-        opaque: results of nodes that ONNX Runtime does not treat as their operators of the graph.
+    ONNX Runtime does not treat the nodes of ``opaque`` results as their operators of the graph.
     """
     matched = match_regions(graph, opaque, runtime_table)
     folded, _ = simplify(sum_integers(matched), [CONSTANT_FOLDING])

@@ -1,9 +1,8 @@
-"""Linear Resizes by whole factors as depthwise convolutions.
+"""Linear Resizes by powers of two as depthwise convolutions, whose weights are exact in float32.
 
 Each phase of the result is a convolution of the picture. For example, a Resize by 2 with half-pixel centres
 has two phases along each axis: even rows are ``(x[k-1] + 3 x[k]) / 4``, and odd ones
-``(3 x[k] + x[k+1]) / 4``. The first and the last row repeat beyond the border. The factors are powers of two,
-so that all weights are exact in float32.
+``(3 x[k] + x[k+1]) / 4``. The first and the last row repeat beyond the border.
 """
 
 from collections.abc import Sequence
@@ -32,19 +31,18 @@ from accel.rewriting.rule import Rule
 RESIZE_TITLE = "Resize"
 _PICTURE_RANK = 4
 _MAX_PHASES = 16
-"""Largest number of convolutions that replace one Resize. A factor of four along both axes needs 16."""
+"""Largest number of convolutions for one Resize: factors of four along both axes."""
 _MOST_ROUNDINGS = 8
-"""Largest number of float32 roundings of one value. ONNX Runtime's formula has five: the dequantized value,
-the product with a weight, and three sums."""
+"""Largest number of float32 roundings of a value. ONNX Runtime's formula has five: dequantization, the
+product with a weight, and three sums."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Phase:
     """Every ``factor``-th value of the result along one axis.
 
-    Attributes:
-        indices: numbers of the values that the windows slide over, with repeated values at the border.
-        weights: one or two integers, which are divided by their sum.
+    Windows slide over the values ``indices``, which repeat at the border. The one or two ``weights`` are
+    divided by their sum.
     """
 
     indices: tuple[int, ...]
@@ -52,10 +50,9 @@ class _Phase:
 
 
 def _phases(size: int, factor: int, *, is_centred: bool) -> tuple[_Phase, ...]:
-    """Return the phases along an axis of ``size`` values. The weights of each sum to the same number.
+    """Return the phases along an axis of ``size`` values. The weights of each have the same sum.
 
-    Args:
-        is_centred: result ``i`` lies at ``(i + 0.5) / factor - 0.5``, otherwise at ``i / factor``.
+    Result ``i`` lies at ``(i + 0.5) / factor - 0.5`` with ``is_centred``, otherwise at ``i / factor``.
     """
     everything = tuple(range(size))
     if factor == 1:
@@ -75,7 +72,7 @@ def _phases(size: int, factor: int, *, is_centred: bool) -> tuple[_Phase, ...]:
 
 
 def _as_matrix(phases: Sequence[_Phase], size: int) -> Array:
-    """Return float64[result, values], the weights along an axis."""
+    """Return the weights along an axis, float64[result, values]."""
     matrix = np.zeros((size * len(phases), size))
     for number, phase in enumerate(phases):
         for at in range(size):
@@ -86,9 +83,9 @@ def _as_matrix(phases: Sequence[_Phase], size: int) -> Array:
 
 @lru_cache(maxsize=256)
 def resize_phases(operator: Foreign, shape: Shape) -> tuple[tuple[_Phase, ...], tuple[_Phase, ...]] | None:
-    """Return the phases along rows and columns of a linear Resize, or None for another operator.
+    """Return the phases along rows and columns of a linear Resize, or None.
 
-    ONNX Runtime resizes a picture of small random integers, and the phases must give equal results.
+    They must resize a picture of small random integers as ONNX Runtime does.
     """
     sizes = operator.sizes
     is_picture = operator.title == RESIZE_TITLE and len(shape) == len(sizes) == _PICTURE_RANK
@@ -117,11 +114,8 @@ def resize_phases(operator: Foreign, shape: Shape) -> tuple[tuple[_Phase, ...], 
 def exact_resize_factor(data: Tensor, out: Tensor, whole: int) -> np.float32 | None:
     """Return the factor that requantizes weighted sums to the results that float32 computes.
 
-    Args:
-        whole: the sum of the weights.
-
-    Returns:
-        None if results depend on the order of float32 operations, or if integers round some differently.
+    ``whole`` is the sum of the weights. None if results depend on the order of float32 operations, or if
+    integers round some differently.
     """
     means = rounded_means(data, out, whole, whole, roundings=_MOST_ROUNDINGS)
     if means is None:
@@ -134,12 +128,11 @@ def exact_resize_factor(data: Tensor, out: Tensor, whole: int) -> np.float32 | N
 
 
 def weight_sum(rows: Sequence[_Phase], columns: Sequence[_Phase]) -> int:
-    """Return the sum of the weights of each convolution."""
+    """Return the sum of each convolution's weights."""
     return sum(rows[0].weights) * sum(columns[0].weights)
 
 
 def _have_single_scales(data: Tensor, out: Tensor) -> bool:
-    """Whether each tensor has a single scale, and both have the same quantized dtype."""
     known = [one.quantization for one in (data, out)]
     return data.dtype == out.dtype in QUANTIZED and all(
         one is not None and one.is_per_tensor for one in known
@@ -147,7 +140,7 @@ def _have_single_scales(data: Tensor, out: Tensor) -> bool:
 
 
 def is_exact_resize(operator: Foreign, data: Tensor, out: Tensor) -> bool | None:
-    """Whether phases give float32's results, or None for an operator without phases."""
+    """Whether phases give float32's results, or None without phases."""
     phases = resize_phases(operator, data.shape) if _have_single_scales(data, out) else None
     return None if phases is None else exact_resize_factor(data, out, weight_sum(*phases)) is not None
 
@@ -188,7 +181,6 @@ def _convolved(match: Match, down: _Phase, across: _Phase, factor: np.float32) -
 
 
 def _interleaved(terms: Sequence[Term], axis: int, match: Match) -> Term:
-    """Interleave tensors of equal shapes along an axis."""
     if len(terms) == 1:
         return terms[0]
     size = terms[0].tensor.shape[axis]

@@ -1,4 +1,4 @@
-"""Reading model files of any format."""
+"""Model files of any format."""
 
 import os
 from collections.abc import Callable
@@ -9,17 +9,13 @@ from accel.base.arguments import check_path
 from accel.base.errors import GraphError
 
 MAX_FILE_BYTES = (1 << 31) - 1
-"""Largest model file: neither protobuf nor flat buffers support larger ones."""
+"""The limit of protobuf and flat buffers."""
 
 T = TypeVar("T")
 
 
 def read_model_file(path: str | os.PathLike[str], read: Callable[[bytes, Path], T]) -> T:
-    """Read a model file and parse it.
-
-    Args:
-        read: parses the content. It also gets the file's folder.
-    """
+    """Read a model file and parse its content, with the file's folder."""
     place = check_path("model", path)
     try:
         size = place.stat().st_size

@@ -1,5 +1,4 @@
-"""Annotations on the nodes of an ONNX model: metadata that viewers show. Nothing else in the model
-changes."""
+"""Annotations on the nodes of an ONNX model: metadata that viewers show."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +10,15 @@ from accel.base.errors import GraphError
 from accel.formats.onnx_file import onnx
 
 PREFIX = "accel."
-"""Prefix of all annotation keys. Existing keys with this prefix are replaced."""
+"""Existing keys with this prefix are replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """The annotation of one layer, which may consist of several nodes.
+    """The annotation of one layer.
 
     Attributes:
-        main: the node that gets all entries. The remaining nodes get only the layer's name.
+        main: the node that gets all entries. The layer's other nodes get only its name.
         made: tensors that the layer's nodes produce and that the compiled graph contains.
     """
 
@@ -31,14 +30,7 @@ class Note:
 
 
 def annotated(content: bytes, notes: Sequence[Note], whole: Mapping[str, str]) -> bytes:
-    """Return a model with annotations.
-
-    Args:
-        whole: the model's own entries by key, without :data:`PREFIX`.
-
-    Returns:
-        A serialized ModelProto.
-    """
+    """Return a serialized model with annotations, and the entries of the ``whole`` model without prefix."""
     model = onnx().ModelProto()
     model.ParseFromString(content)
     nodes = list(model.graph.node)
@@ -59,7 +51,7 @@ def annotated(content: bytes, notes: Sequence[Note], whole: Mapping[str, str]) -
 
 
 def check_annotation(source: Path, target: Path) -> None:
-    """Refuse a target folder in which the model would not find its external data."""
+    """Refuse a target folder without the model's external data."""
     package = onnx()
     model = package.ModelProto()
     model.ParseFromString(source.read_bytes())

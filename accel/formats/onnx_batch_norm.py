@@ -1,7 +1,6 @@
-"""Batch normalization after a Gemm as part of its weights.
+"""Batch normalization after a Gemm as part of its weights, for example BatchNorm1d after Linear in PyTorch.
 
-ONNX Runtime folds it into convolutions. This module does the same for Gemm, for example for a BatchNorm1d
-after a Linear of PyTorch.
+ONNX Runtime does so only for convolutions.
 """
 
 from typing import Any
@@ -12,11 +11,10 @@ from accel.formats.onnx_file import onnx
 from accel.graph.graph_tensor import Array
 
 _EPSILON = 1e-5
-"""Default of BatchNormalization."""
 
 
 def fold_batch_norms(model: Any) -> int:
-    """Fold each BatchNormalization of a float32 Gemm that nothing else reads, and return their number."""
+    """Fold each BatchNormalization of a float32 Gemm without other readers, and return their number."""
     graph = model.graph
     arrays = {one.name: one for one in graph.initializer}
     makers = {name: node for node in graph.node for name in node.output}
@@ -44,7 +42,7 @@ def fold_batch_norms(model: Any) -> int:
 
 
 def _readers(graph: Any, name: str) -> int:
-    """Return how often a tensor is read. Subgraphs count as readers of everything."""
+    """Subgraphs count as readers of everything."""
     if any(attribute.HasField("g") for node in graph.node for attribute in node.attribute):
         return len(graph.node)
     return sum(list(node.input).count(name) for node in graph.node)

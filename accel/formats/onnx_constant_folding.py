@@ -1,4 +1,4 @@
-"""ONNX operators on constants: exporters write them to compute shapes and to prepare weights."""
+"""ONNX operators on constants, with which exporters compute shapes and prepare weights."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,14 +15,7 @@ _Fold = Callable[[FileNode, Arrays], Sequence[Array]]
 
 
 def fold(node: FileNode, arrays: Arrays) -> Sequence[Array] | None:
-    """Compute a node on constants.
-
-    Args:
-        arrays: its inputs, or None for an omitted one.
-
-    Returns:
-        The outputs, or None if the operator is not in :data:`FOLDED`.
-    """
+    """Compute a node on constants, or return None if its operator is not in :data:`FOLDED`."""
     found = FOLDED.get(node.kind)
     if found is None or node.domain:
         return None
@@ -37,11 +30,7 @@ def fold(node: FileNode, arrays: Arrays) -> Sequence[Array] | None:
 def slices(
     sizes: Sequence[int], starts: Any, ends: Any, axes: Any = None, steps: Any = None
 ) -> list[tuple[int, int, int]]:
-    """Return (start, count, step) of a Slice for each axis.
-
-    Args:
-        sizes: the operand's shape.
-    """
+    """Return (start, count, step) of a Slice for each axis of an operand with ``sizes``."""
     starts, ends = integers(starts), integers(ends)
     chosen = (
         list(range(len(starts))) if axes is None else [axis_of(one, len(sizes)) for one in integers(axes)]
@@ -62,7 +51,7 @@ def slices(
 
 
 def integers(values: Any) -> list[int]:
-    """Return an array of integers as a list."""
+    """Return a list of integers."""
     array = np.asarray(values)
     if array.ndim > 1 or (array.dtype.kind not in "iu" and array.size):
         raise GraphError(
@@ -73,7 +62,7 @@ def integers(values: Any) -> list[int]:
 
 
 def _end(end: int, step: int, size: int) -> int | None:
-    """Convert an end to Python's slice: a descending slice that includes index 0 ends at None."""
+    """A descending slice that includes index 0 ends at None in Python."""
     return None if step < 0 and end < -size else end
 
 
@@ -86,7 +75,7 @@ def axis_of(axis: Any, rank: int) -> int:
 
 
 def reshaped(sizes: Sequence[int], wanted: Any, *, zero_is_zero: bool = False) -> tuple[int, ...]:
-    """Return the shape of a Reshape with 0 and -1 resolved."""
+    """Resolve 0 and -1 in the shape of a Reshape."""
     shape = integers(wanted)
     if not zero_is_zero:
         for place, size in enumerate(shape):
@@ -108,7 +97,7 @@ def reshaped(sizes: Sequence[int], wanted: Any, *, zero_is_zero: bool = False) -
 
 
 def squeezed(sizes: Sequence[int], axes: Any = None) -> tuple[int, ...]:
-    """Return the shape without the given axes of size 1, by default without all of them."""
+    """Return the shape without some or all axes of size 1."""
     gone = {place for place, size in enumerate(sizes) if size == 1}
     if axes is not None:
         chosen = {axis_of(axis, len(sizes)) for axis in integers(axes)}
@@ -279,4 +268,3 @@ FOLDED: Mapping[str, _Fold] = {
     ],
     "Where": _elementwise(np.where),
 }
-"""Operators of ONNX that are computed at import if all inputs are constants."""

@@ -141,7 +141,7 @@ def _batch_normalization(importer: Importer, node: FileNode) -> None:
         importer.needed(node, place, what).astype(np.float32)
         for place, what in enumerate(("the scale", "the bias", "the mean", "the variance"), 1)
     )
-    with np.errstate(all="ignore"):  # each step in float32, as in ONNX Runtime
+    with np.errstate(all="ignore"):  # float32 steps as in ONNX Runtime
         deviation = np.sqrt(variance + np.float32(node.attributes.get("epsilon", 1e-5)))
         factor = (np.float32(1) / deviation) * scale
         addend = bias - mean * factor

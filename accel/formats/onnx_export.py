@@ -1,4 +1,4 @@
-"""Export of graphs as ONNX models in QOperator format, with every tensor as an output."""
+"""Export of graphs as ONNX models in QOperator format."""
 
 from collections.abc import Sequence
 
@@ -13,16 +13,10 @@ from accel.graph.graph import Graph
 
 
 def export_onnx(graph: Graph, outputs: Sequence[str] | None = None) -> bytes:
-    """Export a graph as an ONNX model.
+    """Export a graph as a serialized ONNX model, by default with all computed tensors as outputs.
 
-    Integer operators become ONNX Runtime's: QLinearConv, QGemm, QLinearAdd and so on. ONNX Runtime supports
-    only some pairs of dtypes. Any other pair is written as the same numbers in a supported dtype, for example
-    uint8 weights of an int8 convolution as int8 with a zero point that is 128 lower.
-
-    Args:
-        outputs: of the model, by default all computed tensors.
-
-    Returns:
-        A serialized ModelProto.
+    Integer operators become ONNX Runtime's: QLinearConv, QGemm, QLinearAdd and so on. Pairs of dtypes that
+    ONNX Runtime lacks are written as the same numbers in another dtype. For example, uint8 weights of an int8
+    convolution become int8 with a zero point that is 128 lower.
     """
     return Exporter(graph).model(outputs)

@@ -1,4 +1,4 @@
-"""The exporter that operator writers use: nodes, initializers and names of an ONNX model."""
+"""Nodes, initializers and names of an exported model."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,15 +13,15 @@ from accel.graph.graph_tensor import Array, Tensor
 from accel.graph.window_geometry import Windows
 
 OPSET = 21
-"""Version of ONNX's own operators in exported models."""
+"""Of ONNX's own operators."""
 IR_VERSION = 10
-"""Version of the exported file's format."""
+"""Of the file's format."""
 BYTE_OFFSET = 128
-"""Difference between uint8 and int8 values with the same meaning."""
+"""Difference of uint8 and int8 values with the same meaning."""
 
 
 class Exporter:
-    """Collects the nodes and initializers of a model."""
+    """An ONNX model under construction."""
 
     def __init__(self, graph: Graph) -> None:
         self._onnx = onnx()
@@ -30,14 +30,10 @@ class Exporter:
         self._constants: dict[str, Array] = dict(graph.constants)
         self._names = Names(graph.tensors)
         self._is_open = False
-        """Whether the sizes of the model's inputs stay open."""
+        """Whether the sizes of inputs stay open."""
 
     def model(self, outputs: Sequence[str] | None = None) -> bytes:
-        """Write all nodes of the graph, and return the serialized model.
-
-        Args:
-            outputs: of the model, by default all computed tensors.
-        """
+        """Return the serialized model, by default with all computed tensors as outputs."""
         helper = self._onnx.helper
         for node in self._graph.nodes:
             WRITERS[type(node.operator)](self, node)
@@ -70,15 +66,12 @@ class Exporter:
         return self._graph.tensors[name]
 
     def values(self, name: str) -> Array | None:
-        """Return a constant's values, or None if the tensor is not constant."""
         return self._constants.get(name)
 
     def fresh(self, name: str) -> str:
-        """Return an unused name similar to the given one."""
         return self._names.fresh(name)
 
     def constant(self, values: Any, dtype: str, name: str = "constant") -> str:
-        """Add an initializer, and return its name."""
         found = self.fresh(name)
         self._constants[found] = np.asarray(values, dtype=dtype)
         return found
@@ -92,11 +85,6 @@ class Exporter:
         domain: str = "",
         **attributes: Any,
     ) -> str:
-        """Add a node, and return its output's name.
-
-        Args:
-            output: the output's name, by default a fresh one.
-        """
         made = output or self.fresh(f"{kind}/output")
         self._nodes.append(
             self._onnx.helper.make_node(
@@ -127,12 +115,7 @@ class Exporter:
             self._nodes.append(copy)
 
     def pair(self, tensor: Tensor, shift: int = 0, dtype: str | None = None) -> list[str]:
-        """Add a tensor's scales and zero points as initializers, and return their two names.
-
-        Args:
-            shift: number to add to the zero points.
-            dtype: the zero points' dtype, by default the tensor's.
-        """
+        """Add a tensor's scales and shifted zero points, and return their names."""
         quantization = tensor.required_quantization
         zeros = np.array(quantization.zero) + shift
         scales = np.array(quantization.scale, dtype=np.float32)
@@ -144,11 +127,7 @@ class Exporter:
         ]
 
     def as_type(self, name: str, dtype: str) -> list[str]:
-        """Return the names of a tensor's values, scale and zero point in a dtype, converted if necessary.
-
-        Args:
-            dtype: int8 or uint8.
-        """
+        """Return the names of a tensor's values, scale and zero point, converted to int8 or uint8."""
         tensor = self.tensor(name)
         if tensor.dtype == dtype:
             return [name, *self.pair(tensor)]
@@ -165,15 +144,13 @@ class Exporter:
     def through_floats(self, node: Node, middle: Callable[[str], str]) -> None:
         """Write a node as DequantizeLinear, the nodes that ``middle`` writes, and QuantizeLinear.
 
-        Args:
-            middle: gets the name of the float operand and returns the name of the float result.
+        ``middle`` gets the name of the float operand and returns that of the float result.
         """
         source, out = self.tensor(node.inputs[0]), self.tensor(node.output)
         numbers = self.write("DequantizeLinear", [source.name, *self.pair(source)])
         self.write("QuantizeLinear", [middle(numbers), *self.pair(out)], node.output)
 
     def type(self, dtype: str) -> int:
-        """Return ONNX's number of a dtype."""
         return int(self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
@@ -182,7 +159,7 @@ WRITERS: dict[type[Operator], Writer] = {}
 
 
 def writer(*kinds: type[Operator]) -> Callable[[Any], Any]:
-    """Register a function as the writer of operators."""
+    """Register the writer of operators."""
 
     def register(function: Any) -> Any:
         for kind in kinds:
@@ -193,7 +170,7 @@ def writer(*kinds: type[Operator]) -> Callable[[Any], Any]:
 
 
 def window_attributes(windows: Windows) -> dict[str, Any]:
-    """Return windows as attributes of an ONNX node."""
+    """Return windows as attributes."""
     return {
         "kernel_shape": list(windows.kernel),
         "strides": list(windows.strides),

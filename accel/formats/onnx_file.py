@@ -1,5 +1,4 @@
-"""ONNX files as plain data: nodes, attributes and arrays. Every size is checked before memory is
-allocated."""
+"""ONNX files as plain data. Every size is checked before memory is allocated."""
 
 import math
 import os
@@ -17,9 +16,9 @@ from accel.graph.graph import MAX_BYTES, MAX_NODES
 from accel.graph.graph_tensor import DTYPES, MAX_TENSOR_BYTES, Array
 
 OLDEST_OPSET = 10
-"""First supported version of ONNX's own operators."""
+"""The first supported opset."""
 CONVERTED_OPSET = 7
-"""Oldest opset of models, which ONNX's version converter brings to :data:`OLDEST_OPSET`."""
+"""ONNX's version converter brings these models to :data:`OLDEST_OPSET`."""
 MICROSOFT = "com.microsoft"
 """The domain of ONNX Runtime's own operators, for example QLinearAdd."""
 
@@ -29,10 +28,10 @@ class FileNode:
     """A node of the file.
 
     Attributes:
-        name: the node's name, or its first output's if it has none.
-        opset: the version of the domain that the model imports.
-        inputs, outputs: tensor names, or empty for an omitted one.
-        attributes: by name: numbers, strings, arrays, or lists of them, and subgraphs as ``onnx.GraphProto``.
+        name: or its first output's if it has none.
+        opset: the version of its domain.
+        inputs, outputs: tensor names, empty for omitted ones.
+        attributes: numbers, strings, arrays, lists of them, and subgraphs as ``onnx.GraphProto``.
         captured: tensors outside of the subgraphs that these read.
     """
 
@@ -47,12 +46,10 @@ class FileNode:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """All tensors that the node reads."""
         return tuple(dict.fromkeys(filter(None, (*self.inputs, *self.captured))))
 
     @property
     def title(self) -> str:
-        """The operator's name with its domain."""
         found = f"{self.domain}.{self.kind}" if self.domain else self.kind
         return found if found.isprintable() else repr(found)
 
@@ -64,17 +61,16 @@ _KINDS = {
     "sequence_type": "a sequence",
     "sparse_tensor_type": "a sparse tensor",
 }
-"""Types of inputs that are not supported."""
+"""Unsupported types of inputs."""
 _UNPACKED = {"int4": "int8", "uint4": "uint8"}
-"""Dtypes that become wider ones, with the same values."""
+"""These become wider, with the same values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileInput:
     """A declared input.
 
-    Attributes:
-        sizes: one for each axis: a number, the name of an open size, or None for an open size without a name.
+    A size is a number, the name of an open size, or None for one without a name.
     """
 
     name: str
@@ -84,11 +80,7 @@ class FileInput:
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A model.
-
-    Attributes:
-        four_bit: names of constants that the file has in 4 bits.
-    """
+    """A model, with the names of its ``four_bit`` constants."""
 
     name: str
     inputs: tuple[FileInput, ...]
@@ -109,20 +101,12 @@ def onnx() -> Any:
 
 
 def read_file(path: str | os.PathLike[str]) -> File:
-    """Read a model from a file.
-
-    Args:
-        path: the model. External data must lie in the same folder.
-    """
+    """Read a model from a file. External data must lie in the same folder."""
     return read_model_file(path, read_model)
 
 
 def read_model(content: bytes, folder: Path | None = None) -> File:
-    """Read a model from bytes.
-
-    Args:
-        folder: the folder of external data. None refuses external data.
-    """
+    """Read a model from bytes. Without a folder, external data is refused."""
     package = onnx()
     model = package.ModelProto()
     try:
@@ -170,7 +154,7 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
 
 
 def captured(graph: Any) -> list[str]:
-    """Return the tensors outside of a subgraph that it reads."""
+    """Return the outer tensors that a subgraph reads."""
     made = {one.name for one in (*graph.input, *graph.initializer)}
     found: list[str] = []
     for node in graph.node:
@@ -182,7 +166,7 @@ def captured(graph: Any) -> list[str]:
 
 
 def rename_captured(graph: Any, names: Mapping[str, str]) -> None:
-    """Give the tensors outside of a subgraph that it reads other names."""
+    """Rename the outer tensors that a subgraph reads."""
     made = {one.name for one in (*graph.input, *graph.initializer)}
     for node in graph.node:
         outside = {name: new for name, new in names.items() if name not in made}
@@ -207,7 +191,6 @@ def _domain(name: str) -> str:
 
 
 def _converted(package: Any, model: Any, version: int) -> Any:
-    """Return a model with the operators of a newer opset."""
     from onnx import version_converter  # noqa: PLC0415
 
     try:
@@ -220,7 +203,6 @@ def _converted(package: Any, model: Any, version: int) -> Any:
 
 
 def _inlined(package: Any, model: Any) -> Any:
-    """Return the model with calls of its own functions replaced by their bodies."""
     try:
         from onnx import inliner  # noqa: PLC0415
 
@@ -241,7 +223,7 @@ def _input(package: Any, value: Any) -> FileInput:
     sizes: list[int | str | None] = []
     for one in declared.shape.dim:
         which = one.WhichOneof("value")
-        is_fixed = which == "dim_value" and one.dim_value >= 0  # some exporters write -1 for an open size
+        is_fixed = which == "dim_value" and one.dim_value >= 0  # some exporters write -1 for open sizes
         sizes.append(one.dim_value if is_fixed else (_text(one.dim_param) or None))
     try:
         dtype = package.helper.tensor_dtype_to_np_dtype(declared.elem_type).name
@@ -258,8 +240,6 @@ def _input(package: Any, value: Any) -> FileInput:
 
 
 class _Reader:
-    """Reads arrays and attributes, and limits the memory that they take together."""
-
     def __init__(self, package: Any, folder: Path | None) -> None:
         self._package = package
         self._folder = folder
@@ -289,7 +269,7 @@ class _Reader:
             )
 
     def _attribute(self, proto: Any, node: str) -> Any:
-        """Return an attribute's value, or None for a kind that no importer reads, for example a subgraph."""
+        """Return None for a kind that no importer reads."""
         kinds = self._package.AttributeProto
         what = f"attribute {proto.name!r} of node {node!r}"
         plain = {kinds.FLOAT: "f", kinds.INT: "i", kinds.FLOATS: "floats", kinds.INTS: "ints"}
@@ -308,7 +288,7 @@ class _Reader:
         return None
 
     def _check_subgraph(self, graph: Any, what: str) -> None:
-        """Refuse constants that are too large or lie in files: ONNX Runtime reads subgraphs itself."""
+        """Refuse large or external constants, for ONNX Runtime reads subgraphs itself."""
         attributes = [one for node in graph.node for one in node.attribute]
         for one in (*graph.initializer, *(a.t for a in attributes if a.HasField("t"))):
             if one.data_location == self._package.TensorProto.EXTERNAL:
@@ -319,7 +299,6 @@ class _Reader:
                 self._check_subgraph(inner.g, what)
 
     def array(self, proto: Any, what: str) -> Array:
-        """Return a tensor's values."""
         shape = tuple(proto.dims)
         if any(size < 0 for size in shape):
             raise GraphError(f"{what} has the shape {shape}; sizes must not be negative")
@@ -351,12 +330,10 @@ class _Reader:
         return np.frombuffer(raw, dtype=dtype.newbyteorder("<")).astype(dtype).reshape(shape)
 
     def is_four_bit(self, proto: Any) -> bool:
-        """Return whether a tensor's values have 4 bits."""
         types = self._package.TensorProto
         return proto.data_type in {types.INT4, types.UINT4}
 
     def _unpacked(self, proto: Any, dtype: str, what: str) -> Array:
-        """Return 4-bit values in bytes."""
         size = math.prod(proto.dims)
         self._bytes += size
         if size > MAX_TENSOR_BYTES or self._bytes > MAX_BYTES:
@@ -369,7 +346,7 @@ class _Reader:
             raise GraphError(f"{what} cannot be read: {error}") from None
 
     def _typed(self, proto: Any, shape: tuple[int, ...], dtype: Any, what: str) -> Array:
-        """Return values that are stored in the field of their type instead of as raw bytes."""
+        """Read values from the field of their type."""
         field = self._package.helper.tensor_dtype_to_field(proto.data_type)
         count = len(getattr(proto, field))
         if count != math.prod(shape):
@@ -381,7 +358,6 @@ class _Reader:
         return found
 
     def _external(self, proto: Any, size: int, what: str) -> bytes:
-        """Read a tensor's bytes from a file in the model's folder."""
         entries = {_text(one.key): _text(one.value) for one in proto.external_data}
         location = entries.get("location", "")
         if self._folder is None:

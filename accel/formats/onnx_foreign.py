@@ -1,4 +1,4 @@
-"""Import and export of nodes that the graph does not know, see :mod:`accel.graph.foreign_operator`."""
+"""Import and export of nodes that the graph does not know, as :mod:`accel.graph.foreign_operator`."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ from accel.graph.graph_tensor import DTYPES, QUANTIZED, Array, Quantization, Sha
 
 _IR_VERSION = 8
 _DOMAINS = {"", MICROSOFT, "ai.onnx.ml"}
-"""Domains of ONNX Runtime's own operators."""
+"""Of ONNX Runtime's own operators."""
 
 
 def obstacle(node: FileNode) -> str:
-    """Return why a node without a rule cannot run in ONNX Runtime, or empty if it can be tried."""
+    """Return why ONNX Runtime cannot run a node, or empty."""
     if any(value is None for value in node.attributes.values()):
         return "has an attribute of a kind that is not read"
     if node.domain not in _DOMAINS or not (node.domain or has_schema(node)):
@@ -31,10 +31,7 @@ def obstacle(node: FileNode) -> str:
 
 
 def import_foreign(importer: Importer, node: FileNode) -> None:
-    """Import a node as :class:`~accel.graph.foreign_operator.Foreign`, one for each of its used outputs.
-
-    ONNX Runtime runs it once on zeros, which gives shapes and dtypes.
-    """
+    """Import a node as one foreign operator for each used output, with the shape of a run on zeros."""
     varying = [name for name in node.reads if importer.array(name) is None]
     _check_constants(importer, node)
     operands = [importer.operand(name) for name in varying]
@@ -71,8 +68,7 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
 
 
 def _check_constants(importer: Importer, node: FileNode) -> None:
-    """Raise a GraphError for an empty constant operand of ONNX Runtime's own operators, for example a scale
-    of QLinearConcat without values. ONNX Runtime reads beyond its end."""
+    """Refuse empty constants, because ONNX Runtime reads beyond their end."""
     for name in node.reads if node.domain == MICROSOFT else ():
         array = importer.array(name)
         if array is not None and not array.size:
@@ -84,8 +80,8 @@ def _probed(
 ) -> tuple[str, Array]:
     """Return the model of one output of a node, and its result for one run.
 
-    ONNX Runtime refuses a model if a branch does not fit the sizes, even if no run takes this branch. For
-    example, silero-vad has a branch for each sampling rate. Such a model gets operands of open sizes.
+    ONNX Runtime refuses a branch that does not fit the sizes, even if no run takes it. For example,
+    silero-vad has a branch for each sampling rate. Such a model gets operands of open sizes.
     """
     run = _run_both if node.kind == "If" and node.inputs[0] in varying else _run_once
     model = _model(importer, node, varying, tensors, output)
@@ -104,10 +100,10 @@ def _probed(
 
 
 def _run_both(model: str, tensors: Sequence[Tensor]) -> Array:
-    """Return the result of the branches of an If: zeros choose one of them, and ones the other.
+    """Return the result of an If. Zeros choose one branch, and ones the other.
 
     Raises:
-        OpenShapeError: both run, and their results have different shapes.
+        OpenShapeError: the branches have results of different shapes.
         GraphError: ONNX Runtime refuses both.
     """
     results, reasons = [], []
@@ -126,10 +122,10 @@ def _run_both(model: str, tensors: Sequence[Tensor]) -> Array:
 
 
 def _run_once(model: str, tensors: Sequence[Tensor]) -> Array:
-    """Return the result for zeros, or for ones where zeros are refused and all values give this shape.
+    """Return the result for zeros, or for ones where only zeros are refused and the shape is fixed.
 
     Raises:
-        OpenShapeError: it is no tensor, or zeros are refused and ones are not, so that values matter.
+        OpenShapeError: it is no tensor, or its shape depends on values.
         GraphError: ONNX Runtime refuses the node.
     """
     zeros, ones = ([fill(one.shape, one.dtype) for one in tensors] for fill in (np.zeros, np.ones))
@@ -150,7 +146,7 @@ def _run_once(model: str, tensors: Sequence[Tensor]) -> Array:
 
 
 def _has_fixed_shape(model: str, shape: Shape) -> bool:
-    """Return whether ONNX's shape inference finds this shape, whatever the values are.
+    """Return whether shape inference finds this shape for all values.
 
     For example, a division of int32 by zeros is refused, and its result has the shape of its operands.
     """
@@ -176,11 +172,6 @@ def _model(
     *,
     is_open: bool = False,
 ) -> str:
-    """Return the model of one output of a node. Its constant inputs are initializers.
-
-    Args:
-        is_open: whether the sizes of its inputs are open.
-    """
     names = {name: f"x{n}" for n, name in enumerate(varying)}
     constants: dict[str, Array] = {}
     for name in node.reads:
@@ -211,11 +202,7 @@ def single_result_model(importer: Importer, node: FileNode, operand: Tensor) -> 
 
 
 def node_proto(node: FileNode, names: Mapping[str, str]) -> Any:
-    """Return a node in ONNX's form.
-
-    Args:
-        names: new names of tensors. Tensors that a subgraph reads keep theirs.
-    """
+    """Rename a node's tensors, except for those that a subgraph reads."""
     attributes = {
         key: to_initializer(value, key) if isinstance(value, np.ndarray) else value
         for key, value in node.attributes.items()
@@ -238,11 +225,7 @@ def encoded(
     outputs: Sequence[str],
     opsets: Mapping[str, int],
 ) -> str:
-    """Return a model in base64.
-
-    Args:
-        inputs: dtype and shape by name. None is an open size.
-    """
+    """Return a model in base64. Inputs have a dtype and a shape, None for an open size."""
     helper = onnx().helper
     declared = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
@@ -258,11 +241,10 @@ def encoded(
 def foreign_operator(
     title: str, nodes: list[Any], constants: Mapping[str, Array], operands: Sequence[Tensor]
 ) -> Foreign:
-    """Return ONNX nodes of opset ``OPSET`` as one operator. ONNX Runtime runs them once on zeros.
+    """Return ONNX nodes from ``x0``, ``x1`` and so on to ``y`` as one operator, with the constants that they
+    use.
 
-    Args:
-        nodes: from the operands, named ``x0``, ``x1`` and so on, to ``y``.
-        constants: further inputs of the nodes. Those that no node reads are left out.
+    ONNX Runtime runs them once on zeros.
     """
     used = {name for node in nodes for name in node.input}
     model = encoded(
@@ -283,7 +265,6 @@ def _foreign(exporter: Exporter, node: Node) -> None:
 
 
 def _newest(content: bytes) -> Any:
-    """Return a model whose operators are those of the exporter's opset."""
     package = onnx()
     model = package.load_from_string(content)
     (version,) = [one.version for one in model.opset_import if not one.domain]

@@ -23,13 +23,10 @@ from accel.graph.graph_tensor import Tensor
 from accel.rewriting.constant_rules import EQUAL_QUANTIZES
 from accel.rewriting.rule_application import simplify
 
-"""Largest batch size."""
-
 _OPAQUE = {"Flatten", "Gather", "GlobalMaxPool", "ReduceMax", "Split", "Sum"}
 _OPAQUE |= {"DepthToSpace", "Resize", "SpaceToDepth", "Upsample"}
 
 Shapes = Mapping[str, Sequence[int]]
-"""Sizes of inputs by name."""
 
 
 def load_onnx(
@@ -51,16 +48,12 @@ def load_onnx(
 
 
 def import_model(content: bytes, *, folder: Path | None = None, batch: int | None = None) -> Graph:
-    """Import a serialized model.
-
-    Args:
-        folder: the folder of external data. None refuses external data.
-    """
+    """Import a serialized model. Without a folder, external data is refused."""
     return import_file(read_model(content, folder), batch=batch)
 
 
 def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
-    """Import a model that :func:`~accel.formats.onnx_file.read_file` has read."""
+    """Import a parsed model."""
     graph, tail = _as_written(file, batch, shapes or {})
     opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
     graph, _ = simplify(graph, [EQUAL_QUANTIZES])
@@ -69,19 +62,15 @@ def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None =
 
 
 def _is_opaque(node: FileNode) -> bool:
-    """Whether ONNX Runtime has no integer form of a node, although it has one of its graph operator.
+    """Whether ONNX Runtime treats a node otherwise than its graph operator.
 
-    For example, Flatten is a Reshape in the graph. ONNX Runtime moves a Quantize through Reshape, but not
-    through Flatten.
+    For example, Flatten is a Reshape in the graph, but ONNX Runtime moves a Quantize only through Reshape.
     """
     return node.kind in _OPAQUE or (node.kind == "MaxPool" and node.opset < 12)
 
 
 def _as_written(file: File, batch: int | None, shapes: Shapes) -> tuple[Graph, Tail | None]:
-    """Import node by node, up to nodes whose shapes depend on values.
-
-    A QDQ model becomes float operators between Quantize and Dequantize.
-    """
+    """Import node by node, up to nodes whose shapes depend on values."""
     _check_operators(file.nodes, set(RULES))
     importer = Importer(file)
     for one, sizes in zip(file.inputs, input_shapes(file.inputs, batch, shapes), strict=True):
@@ -113,7 +102,7 @@ def _needed(nodes: Sequence[FileNode], outputs: Iterable[str]) -> list[FileNode]
 
 
 def input_shapes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes) -> list[tuple[int, ...]]:
-    """Return the inputs' shapes with open axes filled in. A given shape takes precedence over the batch."""
+    """Fill in open axes. A given shape takes precedence over the batch."""
     wanted = None if batch is None else check_integer("the batch", batch, most=MAX_BATCH)
     symbols = {one.sizes[0] for one in inputs if one.sizes and isinstance(one.sizes[0], str)}
     found = []
@@ -142,7 +131,7 @@ def input_shapes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes)
 
 
 def with_shapes(inputs: Sequence[FileInput], shapes: Shapes) -> list[FileInput]:
-    """Return the inputs with the sizes that are given, and others still open.
+    """Fill in the given sizes.
 
     An axis name has one size: if ``x`` is ``(n, 3)`` and ``(5, 3)`` is given, ``n`` is 5 in all inputs.
 
@@ -186,7 +175,6 @@ def _given(one: FileInput, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _check_operators(nodes: Iterable[FileNode], known: set[tuple[str, str]]) -> None:
-    """Refuse unsupported operators, all in one message."""
     reasons = []
     for node in nodes:
         key = (node.domain, node.kind)

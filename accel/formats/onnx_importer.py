@@ -1,4 +1,4 @@
-"""The importer that operator rules use: it resolves tensors and constants, and builds the graph."""
+"""Resolve tensors and constants of an ONNX file, and build the graph."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,20 +21,19 @@ from accel.graph.quantize_values import dequantize
 
 _MOVES = {"Concat", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Shape", "Size", "Slice", "Split"}
 _MOVES |= {"Squeeze", "Transpose", "Unsqueeze"}
-"""Operators whose rules take tensors of any dtype."""
+"""They take tensors of any dtype."""
 
 
 class Importer:
-    """Builds a graph from the nodes of an ONNX file."""
+    """A graph under construction."""
 
     def __init__(self, file: File) -> None:
         self.file = file
         self.builder = Builder()
         self.arrays: dict[str, Array] = dict(file.constants)
-        """Constants of any dtype, by name. A constant that an operator of the graph uses is also a tensor of
-        the builder."""
+        """Constants of any dtype, which operators turn into tensors of the builder."""
         self.aliases: dict[str, str] = {}
-        """Tensor names of the file that stand for another tensor, for example the output of an Identity."""
+        """Names of the same tensor, for example the output of an Identity."""
         names = {*file.constants, *file.outputs, *(one.name for one in file.inputs)}
         self.builder.reserve(names | {one for node in file.nodes for one in node.outputs if one})
         self.outputs = set(file.outputs)
@@ -42,12 +41,6 @@ class Importer:
         self._labels = Names()
 
     def take(self, node: FileNode, rules: Any, other: Any) -> None:
-        """Import one node.
-
-        Args:
-            rules: the importing function for each (domain, operator name).
-            other: the importing function of all other operators.
-        """
         try:
             if (node.domain, node.kind) in rules or not node.domain:
                 check_node(node)
@@ -64,7 +57,7 @@ class Importer:
             raise GraphError(message if is_named else f"node {node.name!r}: {message}") from None
 
     def _import(self, node: FileNode, rule: Any, other: Any) -> None:
-        """Import a node by its rule. ONNX Runtime may still compute a node that the rule refuses."""
+        """ONNX Runtime may compute a node that the rule refuses."""
         if rule is None:
             other(self, node)
             return
@@ -72,7 +65,7 @@ class Importer:
             rule(self, node)
         except GraphError as error:
             if node.kind.startswith(("Q", "Dequantize")) and self._has_constant_scales(node):
-                raise  # ONNX Runtime accepts scales that are not positive
+                raise  # ONNX Runtime even accepts scales that are not positive
             try:
                 other(self, node)
             except OpenShapeError:
@@ -81,13 +74,12 @@ class Importer:
                 raise error from None
 
     def _has_constant_scales(self, node: FileNode) -> bool:
-        """Whether all scales and zero points of a quantized operator are constants."""
         factor = 3 if node.kind in {"QLinearConv", "QLinearMatMul", "QGemm"} else 0
         others = [name for at, name in enumerate(node.inputs) if name and at not in {0, factor}]
         return all(self.array(name) is not None for name in others)
 
     def _has_foreign_dtype(self, node: FileNode) -> bool:
-        """Whether a node computes with a dtype that no rule takes. Moves only pass values on."""
+        """Whether a node computes with a dtype that no rule takes."""
         if node.domain or node.kind in _MOVES:
             return False
         names = (self.aliases.get(name, name) for name in node.inputs)
@@ -97,8 +89,6 @@ class Importer:
         )
 
     def _fold(self, node: FileNode) -> bool:
-        """Compute a node whose inputs are all constant. Return False if one is not, or if constants of this
-        operator are not computed here."""
         known = [None if not name else self.array(name) for name in node.inputs]
         if any(array is None for name, array in zip(node.inputs, known, strict=True) if name):
             return False
@@ -107,15 +97,9 @@ class Importer:
         return results is not None
 
     def used(self) -> set[str]:
-        """Return the tensors that a node reads or that the model returns."""
         return self._used
 
     def graph(self, outputs: Sequence[str] | None = None) -> Graph:
-        """Return the imported graph.
-
-        Args:
-            outputs: tensors to return instead of the model's outputs.
-        """
         if not self.file.outputs:
             raise GraphError("the model has no outputs; there is nothing to compute")
         names = []
@@ -131,12 +115,11 @@ class Importer:
     # --- operands ----------------------------------------------------------------------------------
 
     def array(self, name: str) -> Array | None:
-        """Return a constant's values, or None if the tensor is not constant."""
         name = self.aliases.get(name, name)
         return self.arrays.get(name)
 
     def constant(self, node: FileNode, place: int, what: str) -> Array | None:
-        """Return an input that must be constant, or a dequantized constant, or None if it is omitted."""
+        """Return a constant or dequantized constant, or None if it is omitted."""
         if place >= len(node.inputs) or not node.inputs[place]:
             return None
         found = self.array(node.inputs[place])
@@ -157,14 +140,13 @@ class Importer:
         return None if values is None else dequantize(values, source)
 
     def needed(self, node: FileNode, place: int, what: str) -> Array:
-        """Return an input that must be present and constant."""
         found = self.constant(node, place, what)
         if found is None:
             raise GraphError(f"{what} is missing; {node.kind} needs it as input {place}")
         return found
 
     def operand(self, name: str) -> str:
-        """Return the name of the graph's tensor for a tensor of the file."""
+        """Return the graph's name of a tensor of the file."""
         name = self.aliases.get(name, name)
         if name not in self.builder.tensors:
             if name not in self.arrays:
@@ -173,25 +155,18 @@ class Importer:
         return name
 
     def tensor(self, name: str) -> Tensor:
-        """Return the graph's tensor for a tensor of the file."""
         return self.builder.tensors[self.operand(name)]
 
     def quantization(
         self, node: FileNode, scale: int, zero: int | None, dtype: str, axis: int | None = None
     ) -> Quantization:
-        """Return the quantization that a node's scale and zero-point inputs define.
-
-        Args:
-            scale, zero: input indices. An omitted zero point is 0.
-            dtype: the dtype of the quantized values, and so of the zero point.
-        """
+        """Return the quantization of two inputs. An omitted zero point is 0."""
         scales = self.needed(node, scale, "the scale")
         zeros = None if zero is None else self.constant(node, zero, "the zero point")
         return self.pair(scales, zeros, dtype, axis)
 
     @staticmethod
     def pair(scales: Array, zeros: Array | None, dtype: str, axis: int | None = None) -> Quantization:
-        """Return the quantization with these scales and zero points."""
         if scales.dtype != np.float32:
             raise GraphError(f"a scale is {scales.dtype.name}; it must be float32")
         if zeros is None:
@@ -203,22 +178,12 @@ class Importer:
     def quantized(
         self, node: FileNode, place: int, scale: int, zero: int | None, axis: int | None = None
     ) -> str:
-        """Return the name of an operand that a node reads with a scale and a zero point.
-
-        Args:
-            place, scale, zero: input indices of the values, the scale and the zero point.
-        """
         name = self.operand(node.inputs[place])
         dtype = self.builder.tensors[name].dtype
         return self.builder.require_quantization(name, self.quantization(node, scale, zero, dtype, axis))
 
     def result(self, node: FileNode, scale: int, zero: int | None, default: str) -> dict[str, Any]:
-        """Return the result's dtype and quantization as keyword arguments of :meth:`emit`.
-
-        Args:
-            scale, zero: input indices. The zero point's dtype is the result's dtype.
-            default: the result's dtype if the zero point is omitted.
-        """
+        """Return dtype and quantization for :meth:`emit`. Without a zero point, the dtype is ``default``."""
         zeros = None if zero is None else self.constant(node, zero, "the zero point")
         dtype = default if zeros is None else zeros.dtype.name
         return {"dtype": dtype, "quantization": self.quantization(node, scale, zero, dtype)}
@@ -235,14 +200,11 @@ class Importer:
         dtype: str | None = None,
         quantization: Quantization | None = None,
     ) -> str:
-        """Add an operator to the graph, or its values if all operands are constants.
+        """Add an operator, or its values if all operands are constants, and return the result's name.
 
         Args:
-            inputs: names of the graph's tensors, from :meth:`operand`.
-            output: the result's name, by default the node's first output.
-
-        Returns:
-            The result's name.
+            inputs: names from :meth:`operand`.
+            output: by default the node's first output.
         """
         name = node.outputs[0] if output is None else output
         label = node.name if output is None else f"{node.name}/{output}"
@@ -254,18 +216,17 @@ class Importer:
         return made
 
     def between(self, node: FileNode, what: str) -> str:
-        """Return a fresh name for an intermediate tensor that is not in the file."""
         return self.builder.fresh(f"{node.outputs[0]}/{what}")
 
     def is_dequantized(self, name: str) -> bool:
-        """Whether moves alone lie between a Dequantize and a tensor of the graph."""
+        """Whether only moves lie between a Dequantize and a tensor."""
         node = self.builder.nodes.get(name)
         while node is not None and isinstance(node.operator, Movement):
             node = self.builder.nodes.get(node.inputs[0])
         return node is not None and isinstance(node.operator, Dequantize)
 
     def alias(self, node: FileNode, name: str) -> None:
-        """Make the node's first output another name of a tensor, or a copy of it if it is a model output."""
+        """Rename a tensor, or copy it if the name is a model output's."""
         output = node.outputs[0]
         if output in self.outputs:
             self.emit(node, Identity(), [name])
@@ -279,6 +240,6 @@ def _flat(values: Array) -> Array:
 
 
 def check_single_output(node: FileNode) -> None:
-    """Refuse a node with more than one used output."""
+    """Refuse a node with several used outputs."""
     if any(node.outputs[1:]):
         raise GraphError(f"its output {node.outputs[1]!r} is used; only the first output is supported")

@@ -1,4 +1,4 @@
-"""Multiplications of ONNX operators that the graph does not know."""
+"""MACs of ONNX operators that the graph does not know."""
 
 from collections.abc import Sequence
 from math import prod
@@ -25,9 +25,6 @@ def node_macs(node: FileNode, operands: Sequence[Shape | None], result: Shape) -
     """Return the nominal MACs of a node, or 0 if its operator is not counted.
 
     For example, an LSTM of 12 steps with W (1, 32, 16) and R (1, 32, 8) has ``12 * (512 + 256)``.
-
-    Args:
-        operands: shapes of its inputs. None stands for an omitted one.
     """
     shapes = [() if shape is None else shape for shape in operands]
     if node.kind in _RECURRENT:
@@ -46,7 +43,7 @@ def node_macs(node: FileNode, operands: Sequence[Shape | None], result: Shape) -
 
 
 def _einsum_macs(equation: str, shapes: Sequence[Shape]) -> int:
-    """Multiply the sizes of all indices. An equation with an ellipsis is not counted."""
+    """Multiply the sizes of all indices. Ellipses are not counted."""
     terms = equation.replace(" ", "").split("->")[0].split(",")
     sizes: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=False):

@@ -144,10 +144,7 @@ def _part(tensor: Tensor, axis: int, start: int, size: int, step: int = 1) -> Sl
 
 @rule("Gather")
 def _gather(importer: Importer, node: FileNode) -> None:
-    """A Gather by constant indices with equal distances is a Slice.
-
-    For example, ``x[:, 0]`` has one index, and 1, 3, 5 are a Slice with step 2.
-    """
+    """A Gather by constant indices with equal distances is a Slice: indices 1, 3, 5 have step 2."""
     indices = importer.array(node.inputs[1])
     if indices is None or not indices.size:
         import_foreign(importer, node)

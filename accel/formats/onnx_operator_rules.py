@@ -1,4 +1,4 @@
-"""All import rules: each ONNX operator, and the com.microsoft operators of ONNX Runtime's quantizer."""
+"""All import rules, also for com.microsoft operators of ONNX Runtime's quantizer."""
 
 from accel.formats import (  # noqa: F401  # they register their rules
     onnx_elementwise_rules,

@@ -75,7 +75,6 @@ def _reduce_max(importer: Importer, node: FileNode) -> None:
 
 
 def _axes(importer: Importer, node: FileNode, rank: int) -> tuple[int, ...] | None:
-    """Return the ascending axes of a reduction, or None if it reduces nothing."""
     axes = node.attributes.get("axes") if node.opset < 18 else importer.constant(node, 1, "the axes")
     wanted = [] if axes is None else integers(axes)
     if not wanted:

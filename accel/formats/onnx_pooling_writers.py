@@ -38,8 +38,7 @@ def _average_pool(exporter: Exporter, node: Node) -> None:
 
 
 def _dilated(exporter: Exporter, node: Node, ends: Sequence[str]) -> None:
-    """Write a dilated average pool. QLinearAveragePool has no dilations, so Gather first copies each window's
-    values next to one another."""
+    """QLinearAveragePool has no dilations, so Gather first copies each window's values together."""
     operator, source = node.operator, exporter.tensor(node.inputs[0])
     assert isinstance(operator, AveragePool)
     windows, data = operator.windows, source.name
@@ -77,7 +76,7 @@ def _global_average_pool(exporter: Exporter, node: Node) -> None:
         exporter.write("GlobalAveragePool", node.inputs, node.output)
         return
     source = exporter.tensor(node.inputs[0])
-    data, plane = source.name, len(source.shape) == 4  # all that ONNX Runtime takes
+    data, plane = source.name, len(source.shape) == 4  # the only rank of ONNX Runtime
     if not plane:
         sizes = exporter.constant([*source.shape[:2], 1, -1], "int64")
         data = exporter.write("Reshape", [data, sizes])

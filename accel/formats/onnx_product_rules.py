@@ -23,7 +23,6 @@ from accel.graph.product_operators import Conv, ConvTranspose, MatMul, Product
 
 
 def _sizes_and_kernel(importer: Importer, node: FileNode, data: str, weights: str) -> tuple[Shape, Shape]:
-    """Return the spatial sizes of data and weights. The weights' must be the node's ``kernel_shape``."""
     sizes, kernel = (importer.builder.tensors[one].shape[2:] for one in (data, weights))
     declared = tuple(node.attributes.get("kernel_shape") or kernel)
     if declared != kernel or not kernel:
@@ -65,7 +64,7 @@ def _conv_transpose(importer: Importer, node: FileNode) -> None:
 
 
 def _shifted(importer: Importer, node: FileNode, place: int, zero: int, axis: int | None = None) -> str:
-    """Return an operand with a zero point and no scale. The scale is set to 1."""
+    """Return an operand with its zero point and scale 1."""
     tensor = importer.tensor(node.inputs[place])
     zeros = importer.constant(node, zero, "the zero point")
     found = importer.pair(np.ones(1, np.float32), zeros, tensor.dtype, axis)
@@ -89,12 +88,7 @@ def _matmul_integer(importer: Importer, node: FileNode) -> None:
 def _integer_product(
     importer: Importer, node: FileNode, axis: int, operator_of: Callable[[str, str], Product]
 ) -> None:
-    """Import a product whose result is its int32 sums.
-
-    Args:
-        axis: axis of the weights along which their zero points go.
-        operator_of: returns the operator for the names of data and weights.
-    """
+    """Import int32 sums. Zero points lie along ``axis`` of the weights."""
     is_varying = not _zero_is_constant(importer, node, 2)
     has_totals = importer.array(node.inputs[1]) is not None
     can_correct = not is_varying or (has_totals and importer.tensor(node.inputs[2]).size == 1)
@@ -110,14 +104,14 @@ def _integer_product(
 
 
 def _zero_is_constant(importer: Importer, node: FileNode, place: int) -> bool:
-    """Whether a zero point is known, which it is not after DynamicQuantizeLinear."""
+    """The zero point of DynamicQuantizeLinear varies."""
     return (
         place >= len(node.inputs) or not node.inputs[place] or importer.array(node.inputs[place]) is not None
     )
 
 
 def _data(importer: Importer, node: FileNode) -> str:
-    """Return the left factor with its zero point, or with 0 if that is only known at run time."""
+    """Return the left factor. A varying zero point counts as 0."""
     if _zero_is_constant(importer, node, 2):
         return _shifted(importer, node, 0, 2)
     return importer.builder.require_quantization(importer.operand(node.inputs[0]), Quantization.of(1.0))
@@ -169,7 +163,7 @@ def _qgemm(importer: Importer, node: FileNode) -> None:
     attributes = node.attributes
     alpha = np.float32(attributes.get("alpha", 1.0))
     data = _matrix(importer, node, importer.quantized(node, 0, 1, 2), transposed=attributes.get("transA"))
-    # transpose before attaching the scales, so that they always belong to the columns
+    # transpose before attaching the scales, which belong to the columns
     weights = _matrix(importer, node, importer.operand(node.inputs[3]), transposed=attributes.get("transB"))
     dtype = importer.builder.tensors[weights].dtype
     weights = importer.builder.require_quantization(weights, importer.quantization(node, 4, 5, dtype, 1))

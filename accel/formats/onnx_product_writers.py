@@ -14,12 +14,12 @@ from accel.graph.product_operators import Conv, ConvTranspose, MatMul, Product
 
 
 def _weights_type(weights: Tensor, data: str) -> str:
-    """Return the weights' dtype in the export: int8 data requires int8 weights."""
+    """int8 data requires int8 weights."""
     return "int8" if data == "int8" else weights.dtype
 
 
 def _require_scales(node: Node, operator: Product) -> None:
-    """Raise a GraphError for a product with scales of its own, which ONNX's products do not have."""
+    """Refuse scales of sums, which ONNX's products lack."""
     if operator.sum_scales:
         raise GraphError(
             f"node {node.name!r} has scales of sums; ONNX's products have scales of their tensors only"
@@ -43,7 +43,7 @@ def _conv(exporter: Exporter, node: Node) -> None:
         return
     right = exporter.as_type(node.inputs[1], _weights_type(weights, dtype))
     zeros = exporter.values(right[2])
-    assert zeros is not None  # they are all equal
+    assert zeros is not None
     right[2] = exporter.constant(zeros.reshape(-1)[0], zeros.dtype.name)
     if out.dtype == "int32":
         sums = exporter.write(
@@ -62,8 +62,7 @@ def _conv(exporter: Exporter, node: Node) -> None:
 
 @writer(ConvTranspose)
 def _conv_transpose(exporter: Exporter, node: Node) -> None:
-    """Write a convolution of the data with zeros between its values where the result is integer, since ONNX
-    has no integer ConvTranspose."""
+    """Spread integer data for a convolution, since ONNX has no integer ConvTranspose."""
     operator, out = node.operator, exporter.tensor(node.output)
     assert isinstance(operator, ConvTranspose)
     _require_scales(node, operator)
@@ -116,7 +115,7 @@ def _conv_transpose(exporter: Exporter, node: Node) -> None:
 
 
 def _spread(exporter: Exporter, name: str, zero: str, shape: Sequence[int], strides: Sequence[int]) -> str:
-    """Write zero points between the values along each spatial axis, ``stride - 1`` of them."""
+    """Write ``stride - 1`` zero points between values along each spatial axis."""
     if max(strides) == 1:
         return name
     split = [*shape[:2], *(one for n in shape[2:] for one in (n, 1))]
@@ -132,7 +131,6 @@ def _spread(exporter: Exporter, name: str, zero: str, shape: Sequence[int], stri
 
 
 def _spread_sizes(sizes: Sequence[int], strides: Sequence[int]) -> list[int]:
-    """Return the sizes with ``stride - 1`` values between any two along each axis."""
     return [(n - 1) * s + 1 for n, s in zip(sizes, strides, strict=True)]
 
 
@@ -142,8 +140,7 @@ def _add_bias(exporter: Exporter, node: Node, sums: str, rank: int) -> None:
 
 
 def _channel_by_channel(exporter: Exporter, node: Node, left: Sequence[str], dtype: str) -> None:
-    """Write a convolution whose channels have different weight zero points as one convolution per channel,
-    since ONNX Runtime supports a single zero point."""
+    """Write one convolution per channel, since ONNX Runtime supports a single weight zero point."""
     operator, out, weights = node.operator, exporter.tensor(node.output), exporter.tensor(node.inputs[1])
     assert isinstance(operator, Conv)
     kernel = exporter.values(node.inputs[1])
@@ -221,7 +218,6 @@ def _matmul(exporter: Exporter, node: Node) -> None:
 
 
 def _matrix_by_matrix(exporter: Exporter, node: Node, left: Sequence[str], ends: Sequence[str]) -> None:
-    """Write a batched product with a bias or alpha as one QGemm for each matrix."""
     operator, out = node.operator, exporter.tensor(node.output)
     assert isinstance(operator, MatMul)
     data, weights = (exporter.tensor(name) for name in node.inputs[:2])

@@ -19,7 +19,7 @@ def _channel_axis(node: FileNode, tensor: Tensor) -> int | None:
 
 
 def _has_blocks(node: FileNode) -> bool:
-    """Whether each block of values has a scale, which only ONNX Runtime computes."""
+    """Only ONNX Runtime computes scales per block."""
     return bool(node.attributes.get("block_size", 0))
 
 

@@ -38,7 +38,7 @@ def _space_to_depth(importer: Importer, node: FileNode) -> None:
 
 @rule("Resize", "Upsample")
 def _resize(importer: Importer, node: FileNode) -> None:
-    """A nearest Resize takes values by index along each axis. ONNX Runtime says which."""
+    """ONNX Runtime gives the indices of a nearest Resize."""
     check_single_output(node)
     varying = [name for name in node.reads if importer.array(name) is None]
     if node.attributes.get("mode", "nearest") != "nearest" or varying != [node.inputs[0]]:
@@ -63,7 +63,7 @@ def _resize(importer: Importer, node: FileNode) -> None:
 def _nearest_indices(
     importer: Importer, node: FileNode, tensor: Tensor
 ) -> tuple[tuple[int, ...], ...] | None:
-    """Run a nearest Resize on the numbers of its values. Return the index along each axis, or None."""
+    """Run a nearest Resize on index numbers, and return the indices along each axis."""
     if tensor.size > _MAX_EXACT_FLOAT32:
         return None
     numbers = np.arange(tensor.size, dtype=np.float32).reshape(tensor.shape)
@@ -77,7 +77,6 @@ def _nearest_indices(
 
 
 def _separate(taken: Array, shape: Sequence[int]) -> tuple[Shape, ...]:
-    """Return the index along each axis of row-major numbers of a tensor."""
     found = []
     for axis in range(taken.ndim):
         line = np.moveaxis(taken, axis, -1).reshape(-1, taken.shape[axis])[0]

@@ -1,4 +1,4 @@
-"""Registry of import rules: the function that imports each ONNX operator."""
+"""The import rules of ONNX operators."""
 
 from collections.abc import Callable
 
@@ -7,16 +7,11 @@ from accel.formats.onnx_importer import Importer
 
 Rule = Callable[[Importer, FileNode], None]
 RULES: dict[tuple[str, str], Rule] = {}
-"""The rule for each (domain, operator name). The modules ``onnx_*_rules`` add to it when they are
-imported."""
+"""By domain and operator. The modules ``onnx_*_rules`` add to it."""
 
 
 def rule(*kinds: str, domain: str = "") -> Callable[[Rule], Rule]:
-    """Register a function as the import rule of operators.
-
-    Args:
-        domain: the operators' domain, or empty for ONNX's own.
-    """
+    """Register an import rule. The empty domain is ONNX's."""
 
     def register(function: Rule) -> Rule:
         for kind in kinds:

@@ -2,8 +2,8 @@
 
 On x86 processors without VNNI, ONNX Runtime adds two products of uint8 activations and int8 weights in 16
 bits, which can saturate (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html).
-Products of uint8 and uint8 are exact everywhere. So on such a processor this module converts int8 weights to
-uint8: it adds 128 to the weights and to their zero point, which gives the same model.
+Products of uint8 and uint8 are exact everywhere. So on such a processor this module adds 128 to int8 weights
+and their zero point, which gives the same model in uint8.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,28 +27,22 @@ _FACTORS: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "QLinearMatMul": ((0, 2), (3, 5)),
     "QGemm": ((0, 2), (3, 5)),
 }
-"""For each operator that multiplies integers, the input indices (values, zero point) of its left and right
-factor."""
+"""Input indices (values, zero point) of the left and right factor."""
 _OFFSET = 128
-"""Difference between uint8 and int8 values with the same meaning."""
 
 
 def run_onnx_runtime(
     content: bytes, inputs: Mapping[str, Array], outputs: list[str] | None = None
 ) -> dict[str, Array]:
-    """Run a model once in ONNX Runtime on the CPU, without graph optimizations.
-
-    Args:
-        outputs: names of the wanted outputs, by default all.
-    """
+    """Run a model once on the CPU, without graph optimizations."""
     return open_onnx_runtime(content)(inputs, outputs)
 
 
 class Runner(Protocol):
-    """A model that is ready to run."""
+    """A loaded model."""
 
     def __call__(self, inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
-        """Return the wanted outputs by name, by default all."""
+        """Return outputs by name, by default all."""
 
 
 def has_onnx_runtime() -> bool:
@@ -57,12 +51,10 @@ def has_onnx_runtime() -> bool:
 
 
 def open_onnx_runtime(content: bytes, *, optimized: bool = False) -> Runner:
-    """Load a model into ONNX Runtime on the CPU. The time of its runs is limited, see
-    :mod:`accel.graph.run_time_limit`.
+    """Load a model on the CPU, with runs limited by :mod:`accel.graph.run_time_limit`.
 
-    Args:
-        optimized: use one thread, and apply all graph optimizations except those that make integer operators
-            from DequantizeLinear and QuantizeLinear.
+    ``optimized`` uses one thread, and all graph optimizations except those that make integer operators from
+    DequantizeLinear and QuantizeLinear.
     """
     try:
         import onnxruntime  # noqa: F401, PLC0415
@@ -91,13 +83,12 @@ def _refusal(error: Exception) -> GraphError:
 def run_optimized(
     content: bytes, inputs: Mapping[str, Array], outputs: list[str]
 ) -> tuple[dict[str, Array], dict[str, str]]:
-    """Run a model once as ONNX Runtime optimizes it, with integer operators for int8 as for uint8.
+    """Run a model once with all graph optimizations, for int8 as for uint8.
 
-    All graph optimizations are on, and ``session.qdqisint8allowed`` is 1: regions of DequantizeLinear,
-    operator and QuantizeLinear become integer operators.
+    ``session.qdqisint8allowed`` makes integer operators of DequantizeLinear, operator and QuantizeLinear.
 
     Returns:
-        The outputs by name, and for each tensor the kind of operator that computes it in the optimized model.
+        The outputs by name, and for each tensor the operator that computes it in the optimized model.
     """
     import onnx  # noqa: PLC0415
 
@@ -151,7 +142,6 @@ def saturates() -> bool:
 
 
 def _unsigned(content: bytes) -> bytes:
-    """Return the model with int8 factors converted to uint8 wherever the other factor is uint8."""
     import onnx  # noqa: PLC0415
 
     model = onnx.load_from_string(content)
@@ -164,7 +154,6 @@ def _unsigned(content: bytes) -> bytes:
 
 
 def _types(onnx: Any, model: Any) -> dict[str, int]:
-    """Return the element types of tensors, as far as ONNX's shape inference knows them."""
     graph = onnx.shape_inference.infer_shapes(model).graph
     values = (*graph.input, *graph.value_info, *graph.output)
     return {one.name: one.type.tensor_type.elem_type for one in values} | {
@@ -173,15 +162,12 @@ def _types(onnx: Any, model: Any) -> dict[str, int]:
 
 
 class _Raised:
-    """Converts int8 factors of uint8 to uint8."""
-
     def __init__(self, helper: Any, types: Mapping[str, int]) -> None:
         self._helper = helper
         self._types = types
         self._made: set[str] = set()
 
     def before(self, node: Any) -> Iterator[Any]:
-        """Return nodes to insert before a node, and redirect the node's inputs to their results."""
         if node.op_type not in _FACTORS:
             return
         left, right = _FACTORS[node.op_type]
@@ -196,13 +182,13 @@ class _Raised:
                 yield from self._raise(name)
 
     def _type(self, node: Any, places: tuple[int, int]) -> Any:
-        """Return a factor's dtype, from the factor or from its zero point, or None if unknown."""
+        """A factor or its zero point may have a known type."""
         names = [node.input[at] for at in places if at < len(node.input)]
         kind = next((self._types[name] for name in names if self._types.get(name)), None)
         return None if kind is None else self._helper.tensor_dtype_to_np_dtype(kind)
 
     def _raise(self, name: str) -> Iterator[Any]:
-        """Return nodes that add 128 and convert to uint8. An omitted zero point counts as 0."""
+        """Yield nodes that add 128. An omitted zero point counts as 0."""
         make, array = self._helper.make_node, self._helper.make_tensor
         uint8, int32 = (self._helper.np_dtype_to_tensor_dtype(np.dtype(one)) for one in ("uint8", "int32"))
         last = f"{name} as uint8"

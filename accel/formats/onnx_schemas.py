@@ -1,4 +1,4 @@
-"""Operator schemas: number of inputs and outputs, names and types of attributes."""
+"""Schemas of operators: inputs, outputs and attributes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -50,11 +50,11 @@ MICROSOFT_SCHEMAS: Mapping[str, Schema] = {
     "QLinearSoftmax": _microsoft((0, 1, 3), 5, axis=int, opset=int),
     "QuantizeLinear": _microsoft((0, 1), 3, axis=int),
 }
-"""Signatures of com.microsoft operators, which the package onnx lacks."""
+"""The package onnx lacks com.microsoft operators."""
 
 
 def check_node(node: FileNode) -> None:
-    """Refuse a node that does not match its operator's schema."""
+    """Refuse a node that does not match its schema."""
     schema = MICROSOFT_SCHEMAS[node.kind] if node.domain == MICROSOFT else _schema(node.kind, node.opset)
     if schema is None:
         raise GraphError(f"{node.kind} is not in opset {node.opset}")
@@ -91,12 +91,11 @@ _TYPE_NAMES = {
 
 
 def has_schema(node: FileNode) -> bool:
-    """Whether ONNX has an operator of this name in the node's opset."""
+    """Whether ONNX has the operator in the node's opset."""
     return _schema(node.kind, node.opset) is not None
 
 
 def _schema(kind: str, opset: int) -> Schema | None:
-    """Return the schema of one of ONNX's own operators, or None if the opset lacks it."""
     package = onnx()
     try:
         found = package.defs.get_schema(kind, opset, "")

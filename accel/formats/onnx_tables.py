@@ -1,7 +1,7 @@
 """Tables of functions as ONNX Runtime computes them.
 
-ONNX Runtime evaluates functions of float32 by polynomials of its own. Where the result's scale is small, they
-round to other integers: 3 % of random tables of Sigmoid have an entry that differs by 1 from numpy's.
+ONNX Runtime evaluates functions of float32 by polynomials. Where the result's scale is small, they round to
+other integers: 3 % of random tables of Sigmoid have an entry that differs by 1 from numpy's.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ from accel.graph.quantize_values import all_values
 
 
 def with_runtime_tables(graph: Graph) -> Graph:
-    """Return the graph with all entries of tables of functions, or as it is without ONNX Runtime."""
+    """Fill in the entries of tables, if ONNX Runtime is installed."""
     nodes = [_with_entries(graph, node) for node in graph.nodes]
     if nodes == list(graph.nodes):
         return graph

@@ -1,4 +1,4 @@
-"""The end of an ONNX model whose shapes depend on values, as :class:`~accel.graph.graph_tail.Tail`."""
+"""The end of an ONNX model, whose shapes depend on values, as :class:`~accel.graph.graph_tail.Tail`."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,7 @@ from accel.graph.foreign_operator import open_session
 from accel.graph.graph_tail import Tail
 
 _OPEN = {"NonZero", "NonMaxSuppression", "Unique", "Compress", "Range"}
-"""Operators whose results have a size that depends on values. For example, NonZero returns the indices of all
-values that are not 0."""
+"""Their results have as many elements as values decide, for example the indices of NonZero."""
 _SHAPE_INPUTS = {
     "AffineGrid": (1,),
     "CenterCropPad": (1,),
@@ -35,11 +34,11 @@ _SHAPE_INPUTS = {
     "Unsqueeze": (1,),
     "Upsample": (1,),
 }
-"""Inputs whose values determine the result's shape."""
+"""Inputs whose values determine the shape."""
 
 
 def has_open_shape(importer: Importer, node: FileNode) -> bool:
-    """Return whether only a run knows the shape of a node's result."""
+    """Return whether only a run knows the shape of a result."""
     if node.domain or all(importer.array(name) is not None for name in node.reads):
         return False
     places = (1,) if node.kind.startswith("Reduce") else _SHAPE_INPUTS.get(node.kind, ())
@@ -48,11 +47,7 @@ def has_open_shape(importer: Importer, node: FileNode) -> bool:
 
 
 def tail_of(importer: Importer, nodes: Sequence[FileNode]) -> tuple[Tail, list[str]]:
-    """Return the tail of a model, and the outputs that its graph needs.
-
-    Args:
-        nodes: the nodes of the tail, in order.
-    """
+    """Return the tail of these nodes, and the outputs that its graph needs."""
     made = {name for node in nodes for name in node.outputs if name}
     read = dict.fromkeys(name for node in nodes for name in node.reads if name not in made)
     varying = {name: importer.operand(name) for name in read if importer.array(name) is None}

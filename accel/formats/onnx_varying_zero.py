@@ -4,8 +4,8 @@ The machine multiplies with a zero point of 0, and the host corrects the sums:
 
     sum of (x - z) * w  =  sum of x * w  -  z * (sum of w)
 
-For example, with z = 3 and weights 2 and 5, every sum is 21 less. The sum of weights is constant. Padding
-stands for z, so only taps inside the picture count, and windows at the border have other sums of weights.
+For example, with z = 3 and weights 2 and 5, every sum is 21 less. Padding stands for z, so only taps inside
+the picture count, and windows at the border have other sums of weights.
 """
 
 from typing import Any
@@ -23,11 +23,7 @@ from accel.graph.product_operators import Conv, MatMul, Product
 def import_varying_zero(
     importer: Importer, node: FileNode, operator: Product, data: str, weights: str
 ) -> None:
-    """Import a product of data, whose zero point counts as 0, and the correction of its sums.
-
-    Args:
-        weights: constant integers with a constant zero point.
-    """
+    """Import a product of constant weights, and the correction of its sums."""
     sums = importer.emit(node, operator, [data, weights], importer.between(node, "sums"), dtype="int32")
     nodes, constants = zero_point_correction(importer.builder, operator, data, weights, sums, "y")
     zero = importer.operand(node.inputs[2])
@@ -39,13 +35,7 @@ def import_varying_zero(
 def zero_point_correction(
     builder: Builder, operator: Product, data: str, weights: str, sums: str, result: str
 ) -> tuple[list[Any], dict[str, Array]]:
-    """Return ONNX nodes that subtract ``x1`` times the sum of weights from ``x0``, the sums, and their
-    constants.
-
-    Args:
-        data, weights, sums: tensors of the graph.
-        result: the name of the nodes' result.
-    """
+    """Return ONNX nodes that subtract ``x1`` times the sum of weights from the sums ``x0``, and constants."""
     values = builder.constants[weights].astype(np.int64)
     values = values - builder.tensors[weights].required_quantization.zeros_along(values.ndim)
     rank = len(builder.tensors[sums].shape)
@@ -73,12 +63,8 @@ def zero_point_correction(
 
 
 def _window_totals(conv: Conv, weights: Array, sizes: tuple[int, ...]) -> tuple[Array, list[Array]]:
-    """Return the sums of weights inside the picture, and where each window finds its own.
-
-    Returns:
-        The sums (1, O, ...) with one index along an axis for all windows with the same taps inside, and for
-        each axis the index of each window.
-    """
+    """Return sums of weights inside the picture (1, O, ...), and their index for each window along each
+    axis."""
     totals = weights.sum(axis=1)
     positions = []
     for axis, taps in enumerate(conv.windows.taps_inside(sizes)):

@@ -1,4 +1,4 @@
-"""Windows of convolutions and pools: attributes of a node, with auto_pad and ceil_mode resolved."""
+"""Windows of convolutions and pools, with auto_pad and ceil_mode resolved."""
 
 from dataclasses import replace
 
@@ -9,12 +9,7 @@ from accel.graph.window_geometry import Windows
 
 
 def windows_of(node: FileNode, sizes: Shape, kernel: Shape, *, ceiling: bool = False) -> Windows:
-    """Return the windows of a convolution or a pool.
-
-    Args:
-        kernel: the window's size along each of them.
-        ceiling: whether the last window may reach beyond the padding (ceil_mode).
-    """
+    """Return the windows of a convolution or a pool. ``ceiling`` is ceil_mode."""
     rank = len(kernel)
     strides = tuple(node.attributes.get("strides") or [1] * rank)
     dilations = tuple(node.attributes.get("dilations") or [1] * rank)
@@ -36,23 +31,22 @@ def windows_of(node: FileNode, sizes: Shape, kernel: Shape, *, ceiling: bool = F
 
 
 def _rounded_up(windows: Windows, sizes: Shape) -> Windows:
-    """Return the windows with enough padding at the end for a last window that reaches beyond it."""
+    """Add padding for a last window that reaches beyond the end."""
     ends = []
     for n, s, extent, begin, end in zip(
         sizes, windows.strides, windows.extents, windows.begin, windows.end, strict=True
     ):
         count = -(-(n + begin + end - extent) // s) + 1
-        if (count - 1) * s >= n + begin:  # windows must not begin after the last value
+        if (count - 1) * s >= n + begin:  # a window must not begin after the last value
             count -= 1
         ends.append(max(end, (count - 1) * s + extent - n - begin))
     return replace(windows, end=tuple(ends))
 
 
 def transposed_windows_of(node: FileNode, sizes: Shape, kernel: Shape) -> tuple[Windows | None, Shape]:
-    """Return the windows of a ConvTranspose, and the values that it adds at the end of the result.
+    """Return the windows of a ConvTranspose, and the values added at the end of the result.
 
-    Returns:
-        None instead of windows with negative pads, which nodes with an ``output_shape`` can have.
+    An ``output_shape`` may need negative pads, and then there are no windows.
     """
     rank = len(kernel)
     attributes = node.attributes
@@ -62,7 +56,7 @@ def transposed_windows_of(node: FileNode, sizes: Shape, kernel: Shape) -> tuple[
     if any(len(one) != rank for one in (sizes, strides, dilations, added)) or len(pads) != 2 * rank:
         raise GraphError(f"its kernel is {kernel} and its pads are {pads}; the data has {len(sizes)} axes")
     declared = list(attributes.get("output_shape") or [])
-    if len(declared) not in {0, rank, rank + 2}:  # some exporters also give the batch and the channels
+    if len(declared) not in {0, rank, rank + 2}:  # some exporters add batch and channels
         raise GraphError(f"its output_shape is {declared}; it must have one size for each of {rank} axes")
     wanted = declared[-rank:]
     auto = attributes.get("auto_pad", "NOTSET") or "NOTSET"

@@ -1,4 +1,4 @@
-"""How much quantization changes tensors."""
+"""The error of quantization."""
 
 import math
 from dataclasses import dataclass
@@ -13,10 +13,9 @@ class OutputError:
     """The error of one tensor over all samples.
 
     Attributes:
-        largest, mean: largest and mean absolute difference from the float network.
-        snr: power of the float network's values divided by the power of the differences, in dB, or infinite
-            if nothing differs.
-        agreement: share of rows with the same argmax, for tensors of rank 2, or None for all others.
+        largest, mean: absolute difference from the float network.
+        snr: power of the float network's values divided by the power of the differences, in dB, or infinite.
+        agreement: share of rows with the same argmax, for tensors of rank 2.
     """
 
     name: str
@@ -28,7 +27,7 @@ class OutputError:
 
 
 class ErrorTally:
-    """Accumulates the differences of one tensor over all runs."""
+    """Accumulates the error of one tensor."""
 
     def __init__(self) -> None:
         self.values = self.rows = self.agreeing = 0
@@ -49,7 +48,6 @@ class ErrorTally:
             self.agreeing += int((exact.argmax(1) == found.reshape(exact.shape).argmax(1)).sum())
 
     def error(self, name: str) -> OutputError:
-        """Return the error over all runs."""
         snr = math.inf
         if self.noise:
             snr = 10 * math.log10(self.signal / self.noise) if self.signal else -math.inf

@@ -1,4 +1,4 @@
-"""Quantization of float networks with ONNX Runtime, and the error that it causes."""
+"""Quantization of float networks with ONNX Runtime."""
 
 import io
 import logging
@@ -35,7 +35,7 @@ from accel.graph.graph_tensor import Array
 from accel.graph.quantize_values import dequantize
 
 _PER_CHANNEL_OPSET = 13
-"""First opset whose DequantizeLinear has per-channel scales."""
+"""DequantizeLinear has per-channel scales from here on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class QuantizedModel:
     """A quantized network.
 
     Attributes:
-        samples: number of calibration runs. The errors are measured on the same runs.
+        samples: number of calibration runs, on which the errors are measured.
         per_channel: whether weights have a scale for each output channel. ONNX Runtime cannot do so for
             some models.
         errors: of the outputs.
@@ -80,11 +80,11 @@ def quantize_onnx(
         path: the ONNX model. External data must lie in the same folder.
         data: samples by input name, in the input's dtype, see
             :func:`~accel.formats.calibration_data.split_samples`.
-        method: the calibration method: "minmax" takes all values, "entropy" minimizes the loss of
-            information, "percentile" takes the range of 99.999 % of the values.
+        method: "minmax" calibrates to all values, "entropy" minimizes the loss of information, "percentile"
+            takes the range of 99.999 % of the values.
         shapes: sizes of inputs with open axes, which the quantized model then has.
         per_layer: also measure the error of each quantized tensor.
-        adjust: changes the quantized model before its error is measured. It gets the sizes of inputs, too.
+        adjust: changes the quantized model, given the sizes of inputs, before its error is measured.
 
     Raises:
         GraphError: the model cannot be read, is quantized already, or ONNX Runtime refuses it.
@@ -139,7 +139,7 @@ def _check_float(file: File) -> None:
 
 @contextmanager
 def _quiet(what: str) -> Iterator[None]:
-    """Suppress output and logs of ONNX Runtime's tools, and turn any error into one line."""
+    """Silence ONNX Runtime's tools, and turn any error into one line."""
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -158,11 +158,7 @@ def _quiet(what: str) -> Iterator[None]:
 def _prepared(
     path: str | os.PathLike[str], target: Path, sizes: Mapping[str, Sequence[int | str | None]]
 ) -> bytes:
-    """Write the model with batch normalization folded, and return the original in a recent opset.
-
-    Args:
-        sizes: of inputs whose open axes are fixed.
-    """
+    """Fix sizes and fold batch normalization in a file, and return the original."""
     package = onnx()
     try:
         import onnxruntime  # noqa: PLC0415
@@ -196,16 +192,10 @@ def _prepared(
 def _quantize(
     source: Path, target: Path, samples: Sequence[dict[str, Array]], activations: Type, method: Method
 ) -> bool:
-    """Run ONNX Runtime's static quantization.
-
-    Returns:
-        Whether weights have a scale for each output channel.
-    """
+    """Run static quantization, and return whether weights have a scale for each output channel."""
     from onnxruntime import quantization  # noqa: PLC0415
 
     class Samples(quantization.CalibrationDataReader):  # type: ignore[misc, name-defined, unused-ignore]
-        """Hands the calibration runs to the quantizer one by one."""
-
         def __init__(self) -> None:
             self._left = iter(samples)
 
@@ -242,7 +232,7 @@ def _quantize(
     per_channel = True
     try:
         run(per_channel=True)
-    except Exception:  # where layers share weights
+    except Exception:  # layers share weights
         run(per_channel=False)
         per_channel = False
     if masks:
@@ -251,7 +241,6 @@ def _quantize(
 
 
 def _normalizations(source: Path) -> list[str]:
-    """Return the nodes of decomposed layer normalizations, which then have names in the file, too."""
     model = onnx().load(source)
     found = normalization_nodes(model)
     if found:
@@ -262,10 +251,9 @@ def _normalizations(source: Path) -> list[str]:
 def _errors(
     plain: bytes, graph: Graph, names: Mapping[str, str], samples: Sequence[dict[str, Array]]
 ) -> tuple[OutputError, ...]:
-    """Compare the float model with the graph's QOperator form, both in ONNX Runtime.
+    """Compare the float model with the graph, both in ONNX Runtime.
 
-    Args:
-        names: for each tensor of the float model the tensor of the graph, which may hold integers.
+    ``names`` maps float tensors to those of the graph, which may hold integers.
     """
     exact, quantized = open_onnx_runtime(plain), open_onnx_runtime(export_onnx(graph, list(names.values())))
     tallies = {name: ErrorTally() for name in names}
@@ -279,11 +267,7 @@ def _errors(
 
 
 def _with_tensors(plain: bytes, graph: Graph) -> tuple[bytes, Graph, dict[str, str]]:
-    """Return the float model with all its tensors as outputs, and the graph's integers of each.
-
-    Returns:
-        The model, the graph, and names as in :func:`_errors`.
-    """
+    """Return the float model and the graph with all quantized tensors as outputs, and their names."""
     package = onnx()
     model = package.load_from_string(plain)
     declared = {one.name for one in model.graph.output}

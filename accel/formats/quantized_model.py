@@ -1,4 +1,4 @@
-"""A quantized ONNX model in QDQ format that changes."""
+"""A QDQ model that changes."""
 
 from typing import Any
 
@@ -9,17 +9,12 @@ from accel.formats.onnx_file import onnx
 from accel.graph.graph_tensor import Array
 
 Parameters = tuple[str, str]
-"""The names of the constants with a scale and a zero point."""
+"""The constants with a scale and a zero point."""
 _WEIGHTED = ("Conv", "ConvTranspose", "Gemm")
 
 
 class QuantizedModel(EditableModel):
-    """A model in QDQ format.
-
-    Attributes:
-        producers: the node that computes each tensor, as of :meth:`index`.
-        readers: the nodes that read each tensor, as of :meth:`index`.
-    """
+    """A QDQ model, with ``producers`` and ``readers`` of tensors as of :meth:`index`."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -33,19 +28,17 @@ class QuantizedModel(EditableModel):
                 self.readers.setdefault(name, []).append(node)
 
     def kind(self, name: str) -> str:
-        """Return the operator that computes a tensor, or an empty string."""
         return self.producers[name].op_type if name in self.producers else ""
 
     def is_constant(self, name: str) -> bool:
         return name in self._arrays
 
     def is_number(self, name: str) -> bool:
-        """Whether a tensor is a constant with one value."""
         one = self._arrays.get(name)
         return one is not None and all(size == 1 for size in one.dims)
 
     def values(self, name: str) -> Array | None:
-        """Return the values of a constant in its own type."""
+        """Return a constant in its own type."""
         one = self._arrays.get(name)
         return None if one is None else np.asarray(onnx().numpy_helper.to_array(one))
 
@@ -60,7 +53,7 @@ class QuantizedModel(EditableModel):
         return (scale, zero) if self.is_number(scale) and self.is_number(zero) else None
 
     def activation(self, name: str) -> Parameters | None:
-        """Return the parameters of the quantized tensor that a float tensor is, or None."""
+        """Return the parameters of a dequantized tensor, or None."""
         node = self.producers.get(name)
         if node is None or node.op_type != "DequantizeLinear" or self.is_constant(node.input[0]):
             return None
@@ -75,11 +68,7 @@ class QuantizedModel(EditableModel):
         return (limits.min - zero) * scale, (limits.max - zero) * scale, scale
 
     def separate(self, quantize: Any) -> None:
-        """Give a quantized tensor parameters of its own if its operator has them from its operands.
-
-        If a pooling operator or a move reads the tensor and shares its parameters, its result gets the same
-        new ones.
-        """
+        """Separate a tensor's parameters from those of its operands, also after pooling and moves."""
         parameters = self.parameters(quantize)
         producer = self.producers.get(quantize.input[0])
         sources = [] if producer is None else [self.activation(name) for name in producer.input]
@@ -100,7 +89,6 @@ class QuantizedModel(EditableModel):
         self.index()
 
     def add_copy(self, name: str) -> str:
-        """Copy a constant, and return the new name."""
         values = self.values(name)
         assert values is not None
         fresh = self.fresh(name)

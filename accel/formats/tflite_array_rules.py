@@ -1,4 +1,4 @@
-"""The rules of TensorFlow Lite's operators that look up, sort, count or rearrange values."""
+"""Rules of TensorFlow Lite for operators that look up, sort, count or rearrange values."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from accel.graph.graph_tensor import QUANTIZED, Array, Shape, check_shape
 from accel.graph.movement_operators import Identity, Pad, Reshape, Slice, Transpose
 
 _SUM = "add"
-"""ScatterND's attribute for places that several values go to."""
+"""ScatterND adds where indices repeat."""
 
 
 @rule(2, "REVERSE_V2")
@@ -28,7 +28,7 @@ def _reverse(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _block(importer: TfliteImporter, operator: FileOperator, sizes: Shape) -> tuple[Shape, Array]:
-    """Return the sizes of blocks, and the padded or cropped pixels: (block axes, 2)."""
+    """Return the sizes of blocks, and the pads or crops (block axes, 2)."""
     block = tuple(integers(importer.constant(operator.inputs[1])))
     around = importer.constant(operator.inputs[2])
     if len(block) >= len(sizes) or around.shape != (len(block), 2) or min(block, default=1) < 1:
@@ -65,7 +65,6 @@ def _space_to_batch(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(3, "BATCH_TO_SPACE_ND")
 def _batch_to_space(importer: TfliteImporter, operator: FileOperator) -> None:
-    """Undo SPACE_TO_BATCH_ND: interleave pictures, and crop."""
     name, sizes = importer.operand(operator.inputs[0])
     block, crops = _block(importer, operator, sizes)
     if sizes[0] % int(np.prod(block)):
@@ -151,7 +150,7 @@ def _embedding(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(4, "ONE_HOT")
 def _one_hot(importer: TfliteImporter, operator: FileOperator) -> None:
-    """An index outside of the depth makes no place hot."""
+    """An index beyond the depth makes no place hot."""
     (depth,) = integers(importer.constant(operator.inputs[1]))
     _, sizes = importer.operand(operator.inputs[0])
     rank = len(sizes) + 1
@@ -169,7 +168,6 @@ def _one_hot(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(2, "TOPK_V2")
 def _largest(importer: TfliteImporter, operator: FileOperator) -> None:
-    """The largest values of the last axis, and their indices."""
     if len(operator.outputs) != 2:
         raise GraphError(f"it has {len(operator.outputs)} outputs; it must have 2")
     name, _ = importer.operand(operator.inputs[0])

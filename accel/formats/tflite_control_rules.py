@@ -1,8 +1,8 @@
 """The rules of IF and WHILE of TensorFlow Lite.
 
-Where the condition is a constant, the operators of the subgraph take the place of IF, and those of each
-iteration the place of WHILE. So a recurrent layer over a fixed number of steps is unrolled, and its products
-run on the machine. Otherwise the subgraphs become If and Loop of ONNX, which ONNX Runtime executes.
+A constant condition is resolved: the operators of the chosen branch or of each iteration are imported. So a
+recurrent layer over a fixed number of steps is unrolled, and its products run on the machine. Otherwise the
+subgraphs become If and Loop of ONNX, which ONNX Runtime executes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,10 @@ from accel.rewriting.constant_rules import CONSTANT_FOLDING
 from accel.rewriting.rule_application import simplify
 
 MAX_UNROLLED = 512
-"""Iterations of a WHILE that take its place. More run in ONNX Runtime."""
+"""Longer loops run in ONNX Runtime."""
 MAX_UNROLLED_OPERATORS = 5_000
-"""Operators of these iterations together."""
+"""Of all iterations together."""
 _INT64, _BOOL = 7, 9
-"""Numbers of dtypes in ONNX."""
 
 
 def called_graphs(operator: FileOperator) -> list[int]:
@@ -62,7 +61,6 @@ class _Part:
 
 
 def _inlined(importer: TfliteImporter, index: int, arguments: Sequence[int]) -> TfliteImporter:
-    """Import a subgraph into the calling graph."""
     with importer.context.entered(index) as file:
         child = TfliteImporter(file, importer.scope, importer.context)
         _bind(child, importer, arguments)
@@ -74,7 +72,7 @@ def _inlined(importer: TfliteImporter, index: int, arguments: Sequence[int]) -> 
 def _bind(
     child: TfliteImporter, parent: TfliteImporter, arguments: Sequence[int], varying: Sequence[int] = ()
 ) -> dict[int, str]:
-    """Bind inputs, and return the calling graph's tensors that became inputs, by position."""
+    """Return the caller's tensors that became inputs, by position."""
     places = child.file.inputs
     if len(places) != len(arguments):
         raise GraphError(f"it calls a graph of {len(places)} inputs with {len(arguments)}")
@@ -93,12 +91,9 @@ def _own_graph(
     used: Variables,
     varying: Sequence[int] | None = None,
 ) -> _Part:
-    """Import a subgraph as a graph of its own.
+    """Import a subgraph as a graph with the ``used`` variables as inputs and results.
 
-    Args:
-        used: variables that become inputs and results.
-        varying: of a loop, positions of arguments that become inputs even if they are constants. Its
-            variables do, too.
+    In a loop, ``varying`` arguments and variables become inputs even if they are constants.
     """
     with importer.context.entered(index) as file:
         child = TfliteImporter(file, Scope(), importer.context)
@@ -162,13 +157,12 @@ def _if(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def operator_name(importer: TfliteImporter, operator: FileOperator) -> str:
-    """Return a name for what belongs to an operator."""
+    """Return a name for an operator's parts."""
     named = [importer.file.tensors[place].name for place in operator.outputs]
     return importer.builder.fresh(f"{named[0] if named else operator.kind}/{operator.kind.lower()}")
 
 
 def _used(importer: TfliteImporter, indices: Sequence[int], arguments: Sequence[int]) -> Variables:
-    """Return the variables that subgraphs use."""
     found = Variables()
     for index in indices:
         file = importer.context.subgraph(index)
@@ -184,7 +178,7 @@ def _used(importer: TfliteImporter, indices: Sequence[int], arguments: Sequence[
 
 
 def _branch(part: _Part, results: Sequence[str], prefix: str, names: Mapping[str, str]) -> Any:
-    """Return a part as a branch of If. It reads its operands from outside."""
+    """Return a branch of If. It reads its operands from outside."""
     inputs = [names[name] for name in part.operands]
     nodes, constants, renamed = _embedded(part.graph, prefix, inputs)
     outputs = [f"{prefix}/result {at}" for at in range(len(results))]
@@ -209,12 +203,7 @@ def _declared(tensor: Tensor) -> Any:
 def _embedded(
     graph: Graph, prefix: str, inputs: Sequence[str]
 ) -> tuple[list[Any], list[Any], dict[str, str]]:
-    """Return a graph as nodes and constants of a larger one, and its tensors' names there.
-
-    Args:
-        prefix: of names.
-        inputs: names of the inputs.
-    """
+    """Return a graph as nodes, constants and new names for a larger graph."""
     from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
 
     model = onnx().load_from_string(export_onnx(graph, graph.outputs)).graph
@@ -248,7 +237,7 @@ def _while(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _unroll(importer: TfliteImporter, operator: FileOperator) -> bool:
-    """Import each iteration if the condition is always a constant, or return False."""
+    """Import each iteration, or return False if a condition varies."""
     before = dict(importer.scope.variables)
     caller, values = importer, list(operator.inputs)
     indices = [operator.options["condition"], operator.options["body"]]
@@ -293,12 +282,6 @@ class _Loop:
         return [self.body.graph.tensors[name] for name in self.results]
 
     def inputs(self, part: _Part, values: Sequence[str], outside: Mapping[str, str]) -> list[str]:
-        """Return names for the inputs of condition or body.
-
-        Args:
-            values: names of all values of the loop.
-            outside: names of the calling graph's tensors.
-        """
         by_place = dict(zip(self.places, values, strict=False))
         found = [
             by_place[at] if at in by_place else outside[name]
@@ -308,7 +291,6 @@ class _Loop:
 
 
 def _loop(importer: TfliteImporter, operator: FileOperator) -> None:
-    """Import as a Loop of ONNX."""
     loop = _parts_of_loop(importer, operator)
     for one, name in zip(loop.tensors, loop.first, strict=True):
         source = importer.builder.tensors[name]
@@ -378,7 +360,6 @@ def _parts_of_loop(importer: TfliteImporter, operator: FileOperator) -> _Loop:
 def _condition_and_body(
     loop: _Loop, prefix: str, outside: Mapping[str, str]
 ) -> tuple[list[Any], dict[str, Array]]:
-    """Return the condition before the first iteration and the Loop, as nodes, and their constants."""
     helper = onnx().helper
     first = [outside[name] for name in loop.first]
     carried = [f"{prefix}/value {at}" for at in range(len(first))]
@@ -432,7 +413,7 @@ def _take_results(importer: TfliteImporter, operator: FileOperator, child: Tflit
 def _take_values(
     importer: TfliteImporter, operator: FileOperator, source: TfliteImporter, places: Sequence[int]
 ) -> None:
-    """Make an operator's results those of a graph that was imported in its place."""
+    """Make the results of the imported graph those of an operator."""
     for output, place in zip(operator.outputs, places, strict=True):
         if place in source.handles:
             importer.handles[output] = source.handles[place]
@@ -464,10 +445,8 @@ def _emit(
 ) -> None:
     """Add one node of ONNX Runtime for each result.
 
-    Args:
-        nodes: returns ONNX nodes for names of the results.
-        operands: tensors of the graph with the names ``x0``, ``x1`` and so on in the nodes.
-        tensors: of the results. The last ones are variables.
+    ``nodes`` returns ONNX nodes that read the operands as ``x0``, ``x1`` and so on. The last results are
+    variables.
     """
     builder = importer.builder
     places = [place for place in operator.outputs if importer.file.tensors[place].dtype != "resource"]

@@ -1,4 +1,4 @@
-"""Parse TensorFlow Lite files as plain data. Every size is checked before memory is allocated."""
+"""TensorFlow Lite files as plain data. Every size is checked before memory is allocated."""
 
 import math
 import os
@@ -17,12 +17,12 @@ from accel.graph.graph import MAX_NODES
 from accel.graph.graph_tensor import DTYPES, MAX_RANK, MAX_TENSOR_BYTES, Array, Shape
 
 MAX_OPERANDS = 1 << 12
-"""Largest number of operands of one operator."""
+"""Limit for one operator."""
 _OFFSET_BYTES = 4
-"""Least number of bytes of a list's item in a file."""
+"""Least size of a list's item."""
 _IDENTIFIER = b"TFL3"
 _BROKEN = (struct.error, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-"""Exceptions that the package raises at invalid offsets."""
+"""Exceptions at invalid offsets."""
 _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, ...] | list[str]]]] = {
     "ADD": ("AddOptions", {"activation": "FusedActivationFunction"}),
     "AVERAGE_POOL_2D": (
@@ -124,9 +124,9 @@ _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, ...] | list[str]]]] = 
     "DIV": ("DivOptions", {"activation": "FusedActivationFunction"}),
     "SOFTMAX": ("SoftmaxOptions", {"beta": "Beta"}),
 }
-"""For each operator, the table of its options, and its fields: a number, several numbers, or a list."""
+"""By operator, the table of its options, and its fields: a number, several numbers, or a list."""
 _OMITTED = {"GELU", "SQUEEZE"}
-"""Operators whose options may be missing."""
+"""Their options may be missing."""
 _OPTIONS |= dict.fromkeys(("L2_POOL_2D", "MAX_POOL_2D"), _OPTIONS["AVERAGE_POOL_2D"])
 _OPTIONS |= dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MIN", "REDUCE_PROD", "SUM"), _OPTIONS["MEAN"])
 
@@ -136,10 +136,10 @@ class FileTensor:
     """A tensor as the file has it.
 
     Attributes:
-        name: a unique name, numbered if the file's is not unique.
-        open_axes: axes whose sizes are open. The shape has a default for them.
-        dtype: as numpy's, or another name of a type that no operator here computes with.
-        scale, zero: scales and zero points of the same number, or empty without a quantization.
+        name: made unique by a number.
+        open_axes: the shape has a default for them.
+        dtype: as numpy's, or another name of an unsupported type.
+        scale, zero: of the same length, empty without a quantization.
     """
 
     name: str
@@ -154,11 +154,7 @@ class FileTensor:
 
 @dataclass(frozen=True, kw_only=True)
 class FileOperator:
-    """An operator as the file has it.
-
-    Attributes:
-        inputs, outputs: indices of tensors, or -1 for omitted ones.
-    """
+    """An operator as the file has it. Omitted tensors have the index -1."""
 
     kind: str
     inputs: tuple[int, ...]
@@ -168,11 +164,7 @@ class FileOperator:
 
 @dataclass(frozen=True, kw_only=True)
 class TfliteFile:
-    """A model, or one of its subgraphs.
-
-    Attributes:
-        subgraphs: of a model, all graphs but the first.
-    """
+    """A model with the graphs that follow its first, or one of them."""
 
     name: str
     tensors: tuple[FileTensor, ...]
@@ -228,11 +220,9 @@ def read_tflite_model(content: bytes) -> TfliteFile:
 
 
 class _Reader:
-    """Read graphs. Invalid offsets raise one of ``_BROKEN``."""
-
     def __init__(self, package: Any, model: Any, room: int) -> None:
         self._room = room
-        """Largest number of offsets or numbers that the file can hold."""
+        """Most offsets or numbers in the file."""
         self._package = package
         self._model = model
         self._graph: Any = None
@@ -340,7 +330,6 @@ class _Reader:
             raise GraphError(f"sparse tensor {name!r}: {error}") from None
 
     def _sparsity(self, found: Any) -> tuple[list[int], list[int], list[Level]]:
-        """Return the order of traversal, the axes of blocks, and the levels of a sparse tensor."""
         counts = (found.TraversalOrderLength(), found.BlockMapLength(), found.DimMetadataLength())
         if max(counts) > 2 * MAX_RANK:
             raise GraphError(f"a sparse tensor has {max(counts)} levels; it may have {2 * MAX_RANK}")
@@ -358,7 +347,6 @@ class _Reader:
         return order, block_map, levels
 
     def _integers(self, kind: int, table: Any) -> Array:
-        """Return a vector of a sparse tensor, which has one of three dtypes."""
         vectors = self._package.SparseIndexVector
         names = {
             vectors.Int32Vector: "Int32Vector",

@@ -1,7 +1,7 @@
-"""The rules of TensorFlow Lite's operators that ONNX Runtime computes in float32.
+"""Rules of TensorFlow Lite's operators that ONNX Runtime computes in float32, between Dequantize and
+Quantize.
 
-Integers are dequantized before, and the result is quantized. TensorFlow Lite's own integer kernels can differ
-by a step.
+TensorFlow Lite's own integer kernels can differ by a step.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,7 @@ from accel.graph.movement_operators import Identity
 from accel.graph.product_operators import MatMul, Product
 
 Steps = Sequence[tuple[str, list[str], dict[str, Any]]]
-"""ONNX nodes: operator, inputs and attributes. The operands are ``x0``, ``x1`` and so on, constants have
-their names, and the result of node N is ``tN``."""
+"""ONNX nodes: operator, inputs and attributes. Operands are ``x0``, ``x1`` and so on, node N gives ``tN``."""
 
 _UNARY: dict[str, Steps] = {
     "COS": [("Cos", ["x0"], {})],
@@ -48,7 +47,6 @@ _BINARY: dict[str, Steps] = {
     "SQUARED_DIFFERENCE": [("Sub", ["x0", "x1"], {}), ("Mul", ["t0", "t0"], {})],
 }
 _RANGE = {"none": 0, "tiny": 1e-30, "steps": 255, "low": -128, "high": 127}
-"""Constants of the quantization of float32 data to int8."""
 _REDUCTIONS = {"SUM": "ReduceSum", "REDUCE_MIN": "ReduceMin", "REDUCE_PROD": "ReduceProd"}
 
 
@@ -63,11 +61,7 @@ def emit_numbers(
 ) -> None:
     """Add ONNX nodes as one operator of float32, between a Dequantize and a Quantize where needed.
 
-    Args:
-        places: the file's indices of the operands.
-        constants: further inputs of the nodes, by name.
-        is_move: whether the nodes read and return the integers of quantized tensors. Integers without a
-            scale are always read as they are.
+    Moves handle the integers of quantized tensors. Integers without a scale are never dequantized.
     """
     emit, fresh = importer.builder.emit, importer.builder.fresh
     names = []
@@ -103,9 +97,6 @@ def emit_dynamic_product(
 
     The host quantizes the data to int8, with a scale and a zero point for each sample. The machine
     multiplies, and the host corrects the sums by the zero points, scales them and adds the bias.
-
-    Args:
-        names: data, weights and perhaps a bias.
     """
     builder = importer.builder
     data, weights = (builder.tensors[name] for name in names[:2])
@@ -166,7 +157,6 @@ def _foreign(
     name: str,
     quantization: Quantization | None = None,
 ) -> str:
-    """Add steps as one node of the graph, and return its result."""
     results = [f"t{n}" for n in range(len(steps) - 1)] + ["y"]
     nodes = [
         onnx().helper.make_node(kind, inputs, [output], **attributes)
@@ -186,8 +176,7 @@ def emit_nodes(
 ) -> str:
     """Add ONNX nodes from ``x0``, ``x1`` and so on to ``y`` as one node of the graph.
 
-    Args:
-        quantization: of an int8 or uint8 result, by default scale 1 and zero point 0.
+    Without a quantization, an int8 or uint8 result has scale 1 and zero point 0.
     """
     operator = foreign_operator(title, nodes, constants, [importer.builder.tensors[one] for one in names])
     held = (quantization or Quantization.of(1.0)) if operator.dtype in QUANTIZED else None
@@ -264,7 +253,7 @@ def _floor_division(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(1, "CAST")
 def _cast(importer: TfliteImporter, operator: FileOperator) -> None:
-    """The integers of quantized tensors are converted, not the numbers that they stand for."""
+    """Quantized tensors are converted as integers, not as the numbers that they stand for."""
     wanted = np.dtype(importer.file.tensors[operator.outputs[0]].dtype)
     number = onnx().helper.np_dtype_to_tensor_dtype(wanted)
     emit_numbers(importer, operator, [("Cast", ["x0"], {"to": number})], operator.inputs[:1], is_move=True)

@@ -31,7 +31,7 @@ def load_tflite(
 
     Args:
         path: the model file.
-        batch: size of the first axis if the model leaves it open, by default 1.
+        batch: size of an open first axis, by default 1.
         shapes: sizes of inputs with open axes, for example ``{"x": (1, 16000)}``.
 
     Raises:
@@ -43,12 +43,12 @@ def load_tflite(
 
 
 def import_tflite_model(content: bytes, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
-    """Import a TensorFlow Lite model in memory."""
+    """Import a serialized model."""
     return import_tflite_file(read_tflite_model(content), batch=batch, shapes=shapes)
 
 
 def import_tflite_file(file: TfliteFile, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
-    """Import a parsed TensorFlow Lite model."""
+    """Import a parsed model."""
     _check_operators(file)
     context = ModelContext(file.subgraphs)
     context.assigned = variables_of(context, file, {}).assigned
@@ -62,7 +62,7 @@ def import_tflite_file(file: TfliteFile, *, batch: int | None = None, shapes: Sh
 
 
 def _inputs(file: TfliteFile, batch: int | None, shapes: Shapes) -> list[FileInput]:
-    """Return the declared inputs. An open size other than 1 is a default."""
+    """An open size other than 1 is a default."""
     found = []
     for place in file.inputs:
         tensor = file.tensors[place]
@@ -76,7 +76,7 @@ def _inputs(file: TfliteFile, batch: int | None, shapes: Shapes) -> list[FileInp
 
 
 def _check_operators(file: TfliteFile) -> None:
-    """Refuse unknown operators of all graphs that a run needs, all in one message."""
+    """Refuse unknown operators of all reachable graphs in one message."""
     wanted, unknown, seen = [file], list[str](), set[int]()
     while wanted:
         graph = wanted.pop(0)

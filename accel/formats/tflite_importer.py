@@ -1,8 +1,7 @@
-"""The importer that the rules of TensorFlow Lite's operators use: it resolves tensors, in both layouts.
+"""Resolve tensors of a TensorFlow Lite file in both layouts, and build the graph.
 
-Pictures of files have channels last, and a graph's have channels first. Inputs and outputs keep the file's
-layout. A tensor is transposed where an operator needs the other order, for example next to inputs and
-outputs.
+Files have pictures with channels last, graphs with channels first. Inputs and outputs keep the file's layout.
+A tensor is transposed where an operator needs the other.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,9 +22,9 @@ from accel.graph.movement_operators import Reshape, Transpose
 from accel.graph.quantize_values import quantize
 
 FIRST = (0, 3, 1, 2)
-"""Permutation from channels last to channels first."""
+"""From channels last to channels first."""
 LAST = (0, 2, 3, 1)
-"""Permutation from channels first to channels last."""
+"""From channels first to channels last."""
 _ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
     0: (None, None),
     1: (0.0, None),
@@ -36,29 +35,28 @@ _ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
 
 
 _SEVERAL = {"IF", "SPLIT", "SPLIT_V", "TOPK_V2", "UNPACK", "WHILE"}
-"""Operators with any number of outputs."""
+"""They have several outputs."""
 _WITHOUT_RESULT = {"ASSIGN_VARIABLE", "CALL_ONCE"}
-"""Operators without outputs."""
+"""They have no outputs."""
 _OPTIONAL = {"UNIDIRECTIONAL_SEQUENCE_LSTM"}
-"""Operators that omit some of their inputs."""
+"""It omits inputs."""
 _SHAPES = {"SHAPE", "RANK", "PACK", "STRIDED_SLICE", "GATHER", "FILL", "RANGE", "CAST"}
-"""Operators that compute shapes. A file also has the results, so they are needed only for other sizes of
-inputs."""
+"""These compute shapes, which a file also has. So results are needed only for other sizes of inputs."""
 MAX_DEPTH = 32
-"""Of subgraphs that call subgraphs."""
+"""Of nested subgraph calls."""
 MAX_INLINED = 20_000
-"""Operators of all subgraphs that are imported, once for each time."""
+"""Operators of imported subgraphs, with repetitions."""
 
 Rules = Mapping[str, tuple[int, Any]]
-"""Least number of inputs, and the importing function, for each operator name."""
+"""Least number of inputs, and the importing function, by operator."""
 
 
 class Scope:
     """A graph under construction, and its variables.
 
     Attributes:
-        variables: the tensor that a variable has at this point, by the variable's name.
-        states: inputs of the graph that have a variable's value of the run before, by the variable's name.
+        variables: the tensor that each variable has at this point.
+        states: the inputs of the graph with the variables' values of the run before.
     """
 
     def __init__(self) -> None:
@@ -67,18 +65,13 @@ class Scope:
         self.states: dict[str, str] = {}
 
     def restore(self, variables: Mapping[str, str], assigned: Collection[str]) -> None:
-        """Undo assignments. Variables that were read for the first time keep the value that was read.
-
-        Args:
-            variables: as they were before.
-            assigned: variables to which a run assigns.
-        """
+        """Undo assignments. Variables that were read for the first time keep the value that was read."""
         now = {name: value for name, value in self.variables.items() if name not in assigned}
         self.variables = now | self.states | dict(variables)
 
 
 class ModelContext:
-    """What all graphs of a model share.
+    """The state that all graphs of a model share.
 
     Attributes:
         subgraphs: all graphs but the first.
@@ -100,7 +93,6 @@ class ModelContext:
 
     @contextmanager
     def entered(self, index: int) -> Iterator[TfliteFile]:
-        """Bound the subgraphs that are imported."""
         file = self.subgraph(index)
         if index in self._active or len(self._active) >= MAX_DEPTH:
             raise GraphError(f"graph {index} calls itself, or calls are deeper than {MAX_DEPTH}")
@@ -115,8 +107,7 @@ class ModelContext:
 
 
 class TfliteImporter:
-    """A graph under construction. Each tensor exists in the layout of the operator that computes it, and in
-    the other layout if an operator needs that."""
+    """A graph under construction. Tensors exist in the layouts that operators need."""
 
     def __init__(self, file: TfliteFile, scope: Scope, context: ModelContext) -> None:
         self.scope = scope
@@ -128,16 +119,15 @@ class TfliteImporter:
             tensors=tuple(replace(one, name=name) for one, name in zip(file.tensors, names, strict=True)),
         )
         self.handles: dict[int, str] = {}
-        """Names of variables, by the file's index of their handles."""
+        """Names of variables, by the file's index of the handle."""
         self._first: dict[int, str] = {}
-        """Tensors of four axes with channels first, by the file's index."""
+        """Tensors with channels first, by the file's index."""
         self._plain: dict[int, str] = {}
-        """Tensors in the file's layout, by the file's index."""
+        """Tensors in the file's layout."""
         self._skipped: dict[int, GraphError] = {}
-        """Results of operators that compute shapes and cannot be imported, with the reason."""
+        """Computed shapes that cannot be imported, with the reason."""
 
     def open_inputs(self, shapes: Sequence[Shape]) -> None:
-        """Make the file's inputs those of the graph."""
         for place, shape in zip(self.file.inputs, shapes, strict=True):
             tensor = self.file.tensors[place]
             self._open(place, shape, tensor.dtype, self.quantization(tensor))
@@ -152,11 +142,8 @@ class TfliteImporter:
     def bind(self, place: int, parent: "TfliteImporter", outer: int, *, is_input: bool = False) -> str | None:
         """Give an input of this subgraph the value of a tensor of the calling graph.
 
-        Args:
-            is_input: whether it becomes an input of another graph even if it is a constant.
-
         Returns:
-            The name of the calling graph's tensor, if it became an input of another graph.
+            That tensor if it became an input of another graph, as all do with ``is_input``.
         """
         if outer in parent.handles:
             self.handles[place] = parent.handles[outer]
@@ -176,13 +163,11 @@ class TfliteImporter:
         return None
 
     def results(self) -> list[str]:
-        """Return the names of the outputs, without handles of variables."""
         return [self.plain(place) for place in self.file.outputs if place not in self.handles]
 
     # --- operators ----------------------------------------------------------------------------------
 
     def take_all(self, rules: Rules) -> None:
-        """Import all operators."""
         for one in self.file.operators:
             try:
                 self.take(one, rules)
@@ -196,7 +181,6 @@ class TfliteImporter:
         return operator.kind in _SHAPES and set(made) <= {"int32", "int64"}
 
     def take(self, operator: FileOperator, rules: Rules) -> None:
-        """Import an operator. One whose operands are constants becomes a constant."""
         least, rule = rules[operator.kind]
         count = len(self.builder.nodes)
         try:
@@ -224,11 +208,6 @@ class TfliteImporter:
     # --- operands -----------------------------------------------------------------------------------
 
     def quantization(self, tensor: FileTensor, axis: int | None = None) -> Quantization | None:
-        """Return a tensor's scales and zero points.
-
-        Args:
-            axis: axis of several scales, if it differs from the file's.
-        """
         if not tensor.scale or tensor.dtype not in QUANTIZED:
             return None
         return Quantization.of(
@@ -238,13 +217,11 @@ class TfliteImporter:
         )
 
     def known(self, place: int) -> np.ndarray | None:
-        """Return a constant's values, or None if a tensor is not constant."""
         if place in self._plain or place in self._first:
             return self.builder.constants.get(self.plain(place))
         return self.file.tensors[place].values
 
     def constant(self, place: int) -> np.ndarray:
-        """Return a constant's values, or raise a GraphError."""
         values = self.known(place)
         if values is None:
             if place in self._skipped:
@@ -253,7 +230,6 @@ class TfliteImporter:
         return values
 
     def add_constant(self, place: int, values: np.ndarray) -> None:
-        """Make an operator's result a constant."""
         tensor = self.file.tensors[place]
         self._check_new(place)
         if (values.ndim, values.dtype.name) != (len(tensor.shape), tensor.dtype):
@@ -264,7 +240,6 @@ class TfliteImporter:
         self._plain[place] = self.builder.constant(tensor.name, values, self.quantization(tensor))
 
     def rename(self, place: int, name: str) -> None:
-        """Make an operator's result the same as a tensor of the graph."""
         self._check_new(place)
         self._plain[place] = name
 
@@ -274,12 +249,12 @@ class TfliteImporter:
             raise GraphError(f"tensor {name!r} comes from two places; each must have one")
 
     def operand(self, place: int) -> tuple[str, Shape]:
-        """Return name and shape of a tensor in the file's layout."""
+        """Return name and shape in the file's layout."""
         name = self.plain(place)
         return name, self.builder.tensors[name].shape
 
     def plain(self, place: int) -> str:
-        """Return the name of a tensor in the file's layout."""
+        """Return the name in the file's layout."""
         if place in self._plain:
             return self._plain[place]
         tensor = self.file.tensors[place]
@@ -294,7 +269,7 @@ class TfliteImporter:
         return tensor.name
 
     def first(self, place: int) -> str:
-        """Return the name of a tensor with channels first. Only tensors of four axes are transposed."""
+        """Return the name with channels first, if there are four axes."""
         tensor = self.file.tensors[place]
         if len(tensor.shape) != 4:
             return self.plain(place)
@@ -309,7 +284,7 @@ class TfliteImporter:
         return self._first[place]
 
     def _turned(self, name: str, permutation: Shape, output: str) -> str:
-        """Permute a tensor's axes. A Reshape suffices if no value moves."""
+        """Permute axes. A Reshape suffices if no value moves."""
         sizes = self.builder.tensors[name].shape
         turned = tuple(sizes[axis] for axis in permutation)
         moving = [axis for axis in range(4) if sizes[axis] > 1]
@@ -324,7 +299,6 @@ class TfliteImporter:
     def emit(
         self, operator: FileOperator, what: Operator, inputs: Sequence[str], *, first: bool = False
     ) -> None:
-        """Add an operator, and the bounds of its fused activation."""
         self.emit_output(operator.outputs[0], what, inputs, first=first, operator=operator)
 
     def emit_output(
@@ -336,11 +310,6 @@ class TfliteImporter:
         first: bool = False,
         operator: FileOperator | None = None,
     ) -> None:
-        """Add an operator whose result is this tensor of the file.
-
-        Args:
-            operator: has the fused activation, if there is one.
-        """
         tensor = self.file.tensors[place]
         self._check_new(place)
         four = first and len(tensor.shape) == 4
@@ -358,7 +327,6 @@ class TfliteImporter:
     def _bounds(
         self, operator: FileOperator, tensor: FileTensor, quantization: Quantization | None
     ) -> Clip | None:
-        """Return the operator of a fused activation, or none if it only repeats the type's bounds."""
         number = int(operator.options.get("activation", 0))
         if number not in _ACTIVATIONS:
             raise GraphError(f"its fused activation is {number}; it must be one of {sorted(_ACTIVATIONS)}")
@@ -371,7 +339,7 @@ class TfliteImporter:
 
 
 def clip_of(low: float | None, high: float | None, tensor: Tensor) -> Clip | None:
-    """Return real bounds as a Clip of a tensor's integers, or None if they only repeat the type's bounds."""
+    """Return real bounds as a Clip of integers, if they clip."""
     limits = np.iinfo(tensor.dtype)
     found = [
         default if one is None else int(quantize(np.array([one], dtype=np.float32), tensor)[0])

@@ -13,18 +13,18 @@ from accel.graph.graph_tensor import Array, Tensor
 from accel.graph.quantize_values import dequantize
 
 _GATES = (0, 3, 1, 2)
-"""TensorFlow Lite's gates are input, forget, cell, output. ONNX's order is input, output, forget, cell."""
+"""The order input, forget, cell, output becomes ONNX's input, output, forget, cell."""
 _PEEPHOLES = (0, 2, 1)
-"""TensorFlow Lite's peepholes are input, forget, output. ONNX's order is input, output, forget."""
+"""The order input, forget, output becomes ONNX's input, output, forget."""
 _TANH = 4
-"""The activation's number in the schema."""
+"""In the schema."""
 
 
 @rule(24, "UNIDIRECTIONAL_SEQUENCE_LSTM")
 def _lstm(importer: TfliteImporter, operator: FileOperator) -> None:
-    """An LSTM without a projection and normalized gates, in float32. Its state starts at 0.
+    """An LSTM in float32 without projection and normalized gates. Its state starts at 0.
 
-    After dynamic-range quantization the weights are int8, and stand for numbers of float32.
+    After dynamic-range quantization, its int8 weights stand for float32.
     """
     inputs = operator.inputs
     if any(place >= 0 for place in (*inputs[16:18], *inputs[20:24])):
@@ -65,7 +65,7 @@ def _lstm(importer: TfliteImporter, operator: FileOperator) -> None:
 def _gates(importer: TfliteImporter, places: Sequence[int]) -> list[Array]:
     """Return the weights or biases of input, forget, cell and output gate.
 
-    A file without an input gate has ``input = 1 - forget``, which is the sigmoid of the negated sum.
+    A missing input gate is ``1 - forget``, which is the sigmoid of the negated sum.
     """
     found = [None if place < 0 else _numbers(importer, place) for place in places]
     _, forget, cell, output = found
@@ -83,7 +83,6 @@ def _peepholes(importer: TfliteImporter, places: Sequence[int]) -> list[Array]:
 
 
 def _numbers(importer: TfliteImporter, place: int) -> Array:
-    """Return a constant in float32."""
     values, one = importer.constant(place), importer.file.tensors[place]
     quantization = importer.quantization(one)
     if values.dtype != np.float32 and quantization is None:

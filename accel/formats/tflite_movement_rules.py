@@ -1,4 +1,4 @@
-"""The rules of TensorFlow Lite's operators that only move values, on integers as on float32."""
+"""Rules of TensorFlow Lite's operators that only move values."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from accel.formats.tflite_registry import rule
 from accel.graph.movement_operators import Concat, Reshape, Slice, Transpose
 
 _MAX_SLICES = 16
-"""Largest number of constant indices of a Gather that becomes a Concat of slices."""
+"""Most constant indices of a Gather that becomes a Concat of slices."""
 
 
 @rule(4, "STRIDED_SLICE")
@@ -54,8 +54,8 @@ def _sliced_axes(operator: FileOperator, count: int, rank: int) -> list[tuple[in
     """Return the axes of a slice and of its result, as numpy's ``x[1, ..., None, 2:5]``.
 
     Returns:
-        The index in begins, ends and steps, or None for an axis that is kept whole, and the axis of the data,
-        or None for a new axis.
+        The index in begins, ends and steps, or None for a whole axis, and the data's axis, or None for a new
+        one.
     """
     options = operator.options
     specs = [
@@ -177,12 +177,6 @@ def _depth_and_space(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _batched_gather(axis: int, batch: int, indices: int, rank: int) -> Steps:
-    """Return a Gather whose data and indices share their first axes.
-
-    Args:
-        batch: number of shared axes.
-        indices, rank: number of axes of indices and data.
-    """
     if not 0 < batch <= min(axis, indices):
         raise GraphError(
             f"its batch_dims is {batch}; it must be from 0 to its axis, {axis}, and to the {indices} axes of "
@@ -205,7 +199,7 @@ def _batched_gather(axis: int, batch: int, indices: int, rank: int) -> Steps:
 
 @rule(2, "GATHER")
 def _gather(importer: TfliteImporter, operator: FileOperator) -> None:
-    """A Gather by constant indices is a Concat of slices. Others run in ONNX Runtime."""
+    """Few constant indices become a Concat of slices."""
     name, sizes = importer.operand(operator.inputs[0])
     axis = axis_of(int(operator.options["axis"]), len(sizes))
     indices = importer.known(operator.inputs[1])

@@ -1,4 +1,4 @@
-"""The table of rules that import TensorFlow Lite's operators."""
+"""The import rules of TensorFlow Lite's operators."""
 
 from collections.abc import Callable
 
@@ -7,11 +7,11 @@ from accel.formats.tflite_importer import TfliteImporter
 
 Rule = Callable[[TfliteImporter, FileOperator], None]
 RULES: dict[str, tuple[int, Rule]] = {}
-"""Least number of inputs, and the importing function, for each operator name."""
+"""Least number of inputs, and the importing function, by operator."""
 
 
 def rule(least: int, *kinds: str) -> Callable[[Rule], Rule]:
-    """Register a function as the rule of operators with at least this many inputs."""
+    """Register the rule of operators with at least this many inputs."""
 
     def register(function: Rule) -> Rule:
         for kind in kinds:

@@ -1,4 +1,4 @@
-"""The rules that import TensorFlow Lite's operators."""
+"""Rules of TensorFlow Lite's operators."""
 
 import math
 from collections.abc import Collection
@@ -61,7 +61,7 @@ def _conv(importer: TfliteImporter, operator: FileOperator) -> None:
 def _emit_product(
     importer: TfliteImporter, operator: FileOperator, what: Product, operands: list[str], *, first: bool
 ) -> None:
-    """Add a product. Of float32 data and int8 weights, as after dynamic-range quantization, the machine can
+    """Add a product. With float32 data and int8 weights, as after dynamic-range quantization, the machine can
     multiply integers. Without ONNX Runtime the host multiplies float32."""
     data, weights, *bias = operands
     tensors = importer.builder.tensors
@@ -141,7 +141,6 @@ def _sides(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _computes_integers(importer: TfliteImporter, operator: FileOperator) -> bool:
-    """Whether operands are plain integers, for example indices."""
     tensors = [importer.file.tensors[place] for place in (*operator.inputs[:2], operator.outputs[0])]
     return all(one.dtype in {"int32", "int64"} and not one.scale for one in tensors)
 
@@ -207,7 +206,6 @@ def _pool(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _mean_of_numbers(importer: TfliteImporter, operator: FileOperator, axes: tuple[int, ...]) -> None:
-    """Add a mean along any axes, in float32."""
     tensor = importer.file.tensors[operator.outputs[0]]
     emit, fresh = importer.builder.emit, importer.builder.fresh
     data = importer.plain(operator.inputs[0])
@@ -268,7 +266,6 @@ def _reshape(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _wanted_sizes(importer: TfliteImporter, operator: FileOperator, shape: Shape) -> Shape:
-    """Return the sizes of the result, or those that the file has if they cannot be computed."""
     declared = importer.file.tensors[operator.outputs[0]].shape
     given = None if len(operator.inputs) < 2 else importer.known(operator.inputs[1])
     if operator.kind == "SQUEEZE":
@@ -347,7 +344,7 @@ def _quantize(importer: TfliteImporter, operator: FileOperator) -> None:
 @rule(1, "DEQUANTIZE")
 def _dequantize(importer: TfliteImporter, operator: FileOperator) -> None:
     tensor = importer.file.tensors[operator.inputs[0]]
-    if tensor.dtype == "float16":  # weights of a model in half precision
+    if tensor.dtype == "float16":
         values = importer.constant(operator.inputs[0]).astype(np.float32)
         importer.add_constant(operator.outputs[0], values)
         return

@@ -1,4 +1,4 @@
-"""The rules of TensorFlow Lite's operators whose results are known when the sizes of the inputs are."""
+"""Rules of TensorFlow Lite's operators that depend only on sizes."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """Sparse constants of TensorFlow Lite files as dense arrays.
 
-A sparse tensor is a tree of levels, one for each axis in the order of traversal. Blocks have further levels
-below. For example, a matrix in CSR form has a dense level of rows and a sparse level of columns.
+A sparse tensor is a tree of levels, one for each axis in the order of traversal, and below for each axis of
+blocks. For example, a CSR matrix has a dense level of rows and a sparse level of columns.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,8 @@ from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array, Shape
 class Level:
     """One level of the tree.
 
-    Attributes:
-        size: number of children of each node, if the level is dense.
-        segments, indices: of a sparse level. The children of node N have the numbers
-            ``indices[segments[N]:segments[N + 1]]``. None if the level is dense.
+    Each node of a dense level has ``size`` children. In a sparse level, the children of node N have the
+    numbers ``indices[segments[N]:segments[N + 1]]``.
     """
 
     size: int
@@ -71,7 +69,6 @@ def dense_values(
 def _axes(
     shape: Shape, order: Sequence[int], block_map: Sequence[int], levels: Sequence[Level]
 ) -> tuple[list[int], list[int]]:
-    """Return the size of each axis, and how far apart its elements lie in the dense array."""
     rank = len(shape)
     sizes = list(shape)
     strides = [prod(shape[axis + 1 :]) for axis in range(rank)]
@@ -87,11 +84,7 @@ def _axes(
 
 
 def _check_counts(sizes: Sequence[int], levels: Sequence[Level], stored: int) -> None:
-    """Check all levels before memory is allocated: the file has an element for each node of the tree.
-
-    Args:
-        sizes: of the axes, by level.
-    """
+    """Check before memory is allocated that the file has an element for each node."""
     nodes = 1
     for at, (size, level) in enumerate(zip(sizes, levels, strict=True)):
         if level.segments is None or level.indices is None:

@@ -1,4 +1,4 @@
-"""The rules of TensorFlow Lite's variables, which keep a value from one run to the next.
+"""TensorFlow Lite's variables, which keep a value from one run to the next.
 
 A variable that a run assigns becomes an input and an output of the graph. One that only CALL_ONCE assigns is
 a constant.
@@ -18,10 +18,10 @@ from accel.graph.movement_operators import Identity
 
 @dataclass
 class Variables:
-    """The variables that a graph and the graphs that it calls use.
+    """The variables that a graph and its called graphs use.
 
     Attributes:
-        tensors: the first tensor of the file that is read from or assigned to each of them.
+        tensors: the first tensor that is read from or assigned to each.
         assigned: those to which an operator assigns.
     """
 
@@ -30,11 +30,7 @@ class Variables:
 
 
 def variables_of(context: ModelContext, file: TfliteFile, handles: Mapping[int, str]) -> Variables:
-    """Return the variables that a graph uses.
-
-    Args:
-        handles: names of variables, by the index of the tensor that is their handle.
-    """
+    """Return the variables that a graph uses, from the names of its handles."""
     found = Variables()
     _collect(context, file, dict(handles), found, set())
     return found
@@ -56,7 +52,7 @@ def _collect(
             given = one.inputs[1:] if one.kind == "IF" else one.inputs
             for index in one.options.values():
                 if not 1 <= index <= len(context.subgraphs):
-                    continue  # the rule refuses it
+                    continue
                 called = context.subgraphs[index - 1]
                 inner = {
                     place: handles[outer]
@@ -77,11 +73,7 @@ def _variable_name(operator: FileOperator) -> str:
 
 
 def variable(importer: TfliteImporter, name: str, like: FileTensor) -> str:
-    """Return the tensor that a variable has now.
-
-    Args:
-        like: a tensor with the variable's quantization.
-    """
+    """Return the tensor that a variable has now. ``like`` has its quantization."""
     scope, builder = importer.scope, importer.builder
     if name in scope.variables:
         return scope.variables[name]
@@ -102,7 +94,7 @@ def variable(importer: TfliteImporter, name: str, like: FileTensor) -> str:
 
 
 def next_states(importer: TfliteImporter) -> tuple[list[State], dict[str, Array]]:
-    """Add an output for the next value of each variable, and return the states and their first values."""
+    """Add an output for each variable's next value, and return states and first values."""
     builder, scope = importer.builder, importer.scope
     states, initial = [], {}
     for name, source in scope.states.items():
@@ -152,7 +144,6 @@ def _assign(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(0, "CALL_ONCE")
 def _call_once(importer: TfliteImporter, operator: FileOperator) -> None:
-    """Import the subgraph, which gives variables their first values."""
     context = importer.context
     with context.entered(operator.options["graph"]) as file:
         if file.inputs:
@@ -169,10 +160,7 @@ def _call_once(importer: TfliteImporter, operator: FileOperator) -> None:
 def bind_variables(
     child: TfliteImporter, parent: TfliteImporter, used: Variables, *, are_inputs: bool
 ) -> Sequence[str]:
-    """Give a graph of its own the variables that it uses, as inputs or constants.
-
-    Args:
-        are_inputs: whether variables that are constants become inputs, too.
+    """Give a graph of its own its variables, as inputs, or as constants unless ``are_inputs``.
 
     Returns:
         The calling graph's tensors for these inputs.

@@ -1,4 +1,4 @@
-"""The rules of TensorFlow Lite's windows that ONNX Runtime computes in float32."""
+"""Rules of TensorFlow Lite's windows that ONNX Runtime computes in float32."""
 
 from typing import Any
 
@@ -13,15 +13,15 @@ from accel.graph.graph_tensor import Array, Shape
 from accel.graph.window_geometry import MAX_TAPS, Windows
 
 _SAME, _VALID = 0, 1
-"""Paddings in the schema."""
+"""In the schema."""
 _VOLUME_FIRST = (0, 4, 1, 2, 3)
-"""Permutation of a volume from channels last to channels first."""
+"""From channels last to channels first."""
 _VOLUME_LAST = (0, 2, 3, 4, 1)
-"""Permutation of a volume from channels first to channels last."""
+"""From channels first to channels last."""
 
 
 def windows_of(operator: FileOperator, sizes: Shape, kernel: Shape) -> Windows:
-    """Return the windows of an operator over an operand with these sizes."""
+    """Return the windows over an operand with these sizes."""
     none = (0,) * len(kernel)
     padding = operator.options["padding"]
     if padding not in {_SAME, _VALID}:
@@ -46,7 +46,7 @@ def _attributes(windows: Windows) -> dict[str, Any]:
 
 
 def emit_varying_convolution(importer: TfliteImporter, operator: FileOperator) -> None:
-    """Add a convolution whose weights an input or another operator computes."""
+    """Add a convolution with computed weights."""
     data, weights = (importer.operand(place)[1] for place in operator.inputs[:2])
     if len(data) != 4 or len(weights) != 4:
         raise GraphError(f"its data is {data} and its weights are {weights}; both need four axes")
@@ -86,7 +86,7 @@ def _conv_3d(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(1, "L2_POOL_2D")
 def _l2_pool(importer: TfliteImporter, operator: FileOperator) -> None:
-    """The root of the mean of squares. Padding does not count."""
+    """The root of the mean of squares, without padding."""
     sizes = importer.operand(operator.inputs[0])[1]
     if len(sizes) != 4:
         raise GraphError(f"its data is {sizes}; it needs four axes")

@@ -1,4 +1,4 @@
-"""Averages of windows that round the same way in any order of float32 operations."""
+"""Averages of windows whose rounding does not depend on the order of the float32 operations."""
 
 import numpy as np
 import numpy.typing as npt
@@ -6,9 +6,9 @@ import numpy.typing as npt
 from accel.graph.graph_tensor import Tensor
 
 _RELATIVE_ERROR = 2.0**-24 * 1.01
-"""Bound of the relative error of one float32 operation, with a margin for products of errors."""
+"""Largest relative error of a float32 operation, with a margin for products of errors."""
 _SAFE_SCALES = (1e-25, 1e25)
-"""Scales between these cause no overflow or underflow in float32."""
+"""No float32 operation overflows or underflows between these scales."""
 
 _Integers = npt.NDArray[np.int64]
 
@@ -19,8 +19,8 @@ def rounded_means(
     """Return all sums of ``taps`` values minus their zero points, and the integer that each mean becomes.
 
     Args:
-        count: the divisor of a sum. It exceeds ``taps`` where padding counts.
-        roundings: how often float32 rounds between a value and the finished sum. The default is ``taps``.
+        count: divisor of each sum. It exceeds ``taps`` where padding counts.
+        roundings: float32 roundings from a value to the finished sum, ``taps`` by default.
 
     Returns:
         None if an exact mean is within float32's error of a rounding threshold. For example, with 2x2 windows
@@ -34,7 +34,7 @@ def rounded_means(
     sums = np.arange(taps * min(least, 0), taps * max(most, 0) + 1)
     factor = float(scale) / (count * float(out_scale))
     means = sums * factor
-    # the largest sum of magnitudes of values that add up to each sum
+    # the largest sum of magnitudes of the values that give each sum
     positive = np.minimum(taps * max(most, 0), sums - taps * min(least, 0))
     magnitudes = 2 * positive - sums
     error = _RELATIVE_ERROR * (

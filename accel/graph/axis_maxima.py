@@ -1,4 +1,4 @@
-"""Maxima along axes as max pools, which machines have."""
+"""Maxima along axes as max pools, which machines support."""
 
 from collections.abc import Sequence
 from math import prod
@@ -10,19 +10,14 @@ from accel.graph.pooling_operators import MaxPool
 from accel.graph.window_geometry import Windows
 
 _MAX_WINDOW = 64
-"""Values of a window. Larger ones are taken in parts, so that accumulators can hold them."""
+"""Largest window in values, so that accumulators can hold it."""
 
 
 def maximum_operators(sizes: Shape, axes: Sequence[int], result: Shape) -> list[Operator]:
-    """Return operators that follow one another and compute the maximum along some axes.
+    """Return a chain of operators that computes the maximum along ascending axes.
 
     For example, the maximum of (1, 8, 20, 16) along axes 1 and 2 is a Transpose to (1, 16, 8, 20), max pools
-    of 1x20 and of 8x1, and a Reshape.
-
-    Args:
-        sizes: of the operand.
-        axes: ascending, at least one.
-        result: the shape of the result, with or without the axes.
+    of 1x20 and of 8x1, and a Reshape. ``result`` is a shape with or without the axes.
     """
     kept = [axis for axis in range(len(sizes)) if axis not in axes]
     steps: list[Operator] = []
@@ -43,9 +38,9 @@ def maximum_operators(sizes: Shape, axes: Sequence[int], result: Shape) -> list[
 
 
 def maximum_windows(sizes: Shape) -> list[Windows]:
-    """Return windows of max pools that follow one another and leave one value.
+    """Return the windows of a chain of max pools that leaves one value.
 
-    For example, 14 x 14 values are pooled by 14x1 and then by 1x14, since 196 are more than 64.
+    For example, 14x14 values take a 14x1 and a 1x14 pool, since 196 values are more than 64.
     """
     left, found = list(sizes), list[Windows]()
     while prod(left) > _MAX_WINDOW:

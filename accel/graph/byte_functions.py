@@ -1,7 +1,7 @@
 """Functions of one byte: elementwise operators whose only varying operand is one int8 or uint8 tensor.
 
-Such a function has 256 results, which the operators themselves compute. For example, ``x * Sigmoid(x)`` is a
-Sigmoid and a Mul in the graph, and one function of x.
+The operators themselves compute the 256 results. For example, ``x * Sigmoid(x)`` is a Sigmoid and a Mul in
+the graph, and one function of x.
 """
 
 from collections.abc import Mapping
@@ -25,16 +25,15 @@ from accel.graph.quantize_values import all_values
 
 _OPERATORS = Add | Binary | Clip | Function | Mul | Reinterpret | Requantize | Table
 _CHEAP = Clip | Requantize | Reinterpret
-"""Operators that a layer's own requantization can take over, or that fit a scale and a bias."""
+"""Operators that a layer's own requantization, or a scale and a bias, can compute."""
 
 
 @dataclass(frozen=True)
 class ByteFunction:
-    """A function of the values of a tensor.
+    """A function of the values of one tensor.
 
     Attributes:
-        operand: name of the tensor.
-        results: in the dtype of the function's tensor, by ascending value of the operand.
+        results: by ascending value of the operand.
         is_composed: whether several operators compute it.
     """
 
@@ -44,7 +43,7 @@ class ByteFunction:
 
 
 def byte_function(graph: Graph, node: Node) -> ByteFunction | None:
-    """Return the node as a function of its only varying operand, or None if it is none."""
+    """Return the node as a function of its only varying operand, if it is one."""
     varying = {name for name in node.inputs if name not in graph.constants}
     if len(varying) != 1:
         return None
@@ -55,8 +54,7 @@ def byte_function(graph: Graph, node: Node) -> ByteFunction | None:
 
 
 def by_byte(results: Array, operand_dtype: str) -> tuple[int, ...]:
-    """Order the results of ascending values by byte: those of 0 to 127 first, then those of -128 to -1, or of
-    128 to 255."""
+    """Reorder results of ascending values by byte: first 0 to 127, then -128 to -1 or 128 to 255."""
     least = np.iinfo(operand_dtype).min
     return tuple(np.roll(results, least).tolist())
 
@@ -64,7 +62,7 @@ def by_byte(results: Array, operand_dtype: str) -> tuple[int, ...]:
 def fold_byte_functions(graph: Graph) -> Graph:
     """Replace each function of one byte that several operators compute by a Table.
 
-    A node stays if a layer can take it over as it is, as Clip and Requantize.
+    A Clip or Requantize stays, because a layer can compute it.
     """
     folded: dict[str, Node] = {}
     roots: dict[str, ByteFunction] = {}
@@ -82,7 +80,6 @@ def fold_byte_functions(graph: Graph) -> Graph:
 
 
 def _composed(graph: Graph, node: Node, roots: Mapping[str, ByteFunction]) -> ByteFunction | None:
-    """Return the node as a function of the farthest tensor that determines its result."""
     varying = [name for name in dict.fromkeys(node.inputs) if name not in graph.constants]
     candidates = [{name, roots[name].operand} if name in roots else {name} for name in varying]
     if not candidates or not isinstance(node.operator, _OPERATORS):
@@ -106,7 +103,7 @@ def _composed(graph: Graph, node: Node, roots: Mapping[str, ByteFunction]) -> By
 
 
 def _results(graph: Graph, node: Node, root: Tensor, known: Mapping[str, Array]) -> Array | None:
-    """Evaluate a node on all values of ``root``, given the operands' results, or return None."""
+    """Evaluate a node on all values of ``root``, given the operands' results."""
     operands, out = [graph.tensors[name] for name in node.inputs], graph.tensors[node.output]
     if not isinstance(node.operator, _OPERATORS) or not _is_byte(out) or out.shape != root.shape:
         return None

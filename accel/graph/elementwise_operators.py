@@ -1,4 +1,4 @@
-"""Operators that compute each value from one value of each operand, and Softmax and Mean."""
+"""Elementwise operators, Softmax and Mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,8 +24,6 @@ from accel.graph.quantize_values import all_values, dequantize, look_up, quantiz
 
 
 class _Unary(Operator):
-    """An operator whose result has the operand's shape."""
-
     def shape(self, operands: Sequence[Tensor]) -> Shape:
         return operands[0].shape
 
@@ -76,7 +74,7 @@ class Reinterpret(_Unary):
 
 
 SAME_BYTES = Identity | Reshape | Reinterpret
-"""Operators whose result has the bytes of the operand, in the same order."""
+"""Operators that keep the bytes of the operand and their order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +94,7 @@ class Clip(_Unary):
     """Bounds of values.
 
     Attributes:
-        low, high: stored values, or None for no bound. A ReLU of an int8 or uint8 tensor with zero point 12
-            has ``low=12``.
+        low, high: stored values. A ReLU of an int8 or uint8 tensor with zero point 12 has ``low=12``.
     """
 
     low: float | None = None
@@ -118,22 +115,19 @@ class Clip(_Unary):
         values: Any = arrays[0]
         if self.low is not None:
             values = np.maximum(values, np.asarray(self.low, dtype=values.dtype))
-        if self.high is not None:  # after the lower bound: the upper one wins if they cross
+        if self.high is not None:  # the upper bound wins if they cross
             values = np.minimum(values, np.asarray(self.high, dtype=values.dtype))
         return np.asarray(values)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Function(_Unary):
-    """A function of one variable.
-
-    On int8 and uint8 it is a table of 256 values.
-    """
+    """A function of one variable. On int8 and uint8 it is a table of 256 values."""
 
     function: str
     parameters: tuple[tuple[str, float], ...] = ()
     entries: tuple[int, ...] = ()
-    """On int8 and uint8, ONNX Runtime's results of all 256 values, ascending. Empty for numpy's."""
+    """ONNX Runtime's results of the 256 values of int8 or uint8, ascending. Empty for numpy's."""
 
     @property
     def kind(self) -> str:
@@ -152,7 +146,6 @@ class Function(_Unary):
             check_entries(self, self.entries, out, empty=True)
 
     def table(self, operand: Tensor, out: Tensor) -> Array:
-        """Return the results of all 256 values, ascending."""
         if self.entries:
             return np.array(self.entries, out.dtype)
         numbers = dequantize(all_values(operand.dtype), operand)
@@ -165,7 +158,7 @@ class Function(_Unary):
 
 
 def check_entries(operator: Operator, entries: tuple[int, ...], out: Tensor, *, empty: bool = False) -> None:
-    """Raise a GraphError unless there are 256 values of the result's dtype, or none if ``empty``."""
+    """Require 256 entries of the result's dtype, or none if ``empty``."""
     bounds = np.iinfo(out.dtype)
     if empty and not entries:
         return
@@ -175,11 +168,7 @@ def check_entries(operator: Operator, entries: tuple[int, ...], out: Tensor, *, 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(_Unary):
-    """A function of one int8 or uint8 value.
-
-    Attributes:
-        values: results of all 256 values, ascending.
-    """
+    """256 results of ascending int8 or uint8 values."""
 
     values: tuple[int, ...]
 
@@ -194,13 +183,10 @@ class Table(_Unary):
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelTable(_Unary):
-    """A function of one int8 or uint8 value for each channel.
+    """A function of one int8 or uint8 value for each channel along ``axis``.
 
-    The second operand is constant: the results of all 256 values, ascending, as (channels, 256), or (1, 256)
-    for all channels. For example, a PRelu with 32 slopes has (32, 256) results.
-
-    Attributes:
-        axis: the axis of channels.
+    The second operand is constant: (channels, 256) results of ascending values, or (1, 256) for all channels.
+    For example, a PRelu with 32 slopes has (32, 256) results.
     """
 
     COUNT: ClassVar[tuple[int, int]] = (2, 2)
@@ -233,8 +219,6 @@ class ChannelTable(_Unary):
 
 @dataclass(frozen=True, kw_only=True)
 class _Broadcasting(Operator):
-    """An operator with broadcasting."""
-
     COUNT: ClassVar[tuple[int, int]] = (2, 2)
 
     def shape(self, operands: Sequence[Tensor]) -> Shape:
@@ -277,7 +261,7 @@ class Add(_Broadcasting):
 
     @staticmethod
     def ordered(operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor, *, swapped: bool) -> Array:
-        """Compute the sum with either order of multiply-adds. ONNX Runtime's depends on the processor.
+        """Compute the sum. ONNX Runtime's order of multiply-adds depends on the processor.
 
         Args:
             swapped: whether the inner multiply-add is that of the first operand.
@@ -290,7 +274,7 @@ class Add(_Broadcasting):
 
     @staticmethod
     def factors(operands: Sequence[Tensor], out: Tensor) -> tuple[float, float, float]:
-        """Return ``ra``, ``rb`` and ``c`` for operands in the order of multiply-adds."""
+        """Return ``ra``, ``rb`` and ``c``. Operands are in the order of multiply-adds."""
         (one, one_zero), (other, other_zero) = (tensor.scale_and_zero for tensor in operands)
         scale, zero = out.scale_and_zero
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -300,9 +284,8 @@ class Add(_Broadcasting):
 
 
 def swaps_operands(operands: Sequence[Tensor], out: Tensor) -> bool:
-    """Whether ONNX Runtime swaps the operands of an addition.
-
-    It does if the first operand has size 1 along the last axis in which the result has more.
+    """Whether ONNX Runtime swaps the operands of an addition: if the first has size 1 along the last axis in
+    which the result has more.
     """
     shapes = [(1,) * (len(out.shape) - len(one.shape)) + one.shape for one in operands]
     varying = [axis for axis, size in enumerate(out.shape) if size > 1]
@@ -312,7 +295,8 @@ def swaps_operands(operands: Sequence[Tensor], out: Tensor) -> bool:
 @dataclass(frozen=True, kw_only=True)
 class Mul(_Broadcasting):
     """A product. int8 and uint8: ``sat(rne((a - za) * (b - zb) * ((sa * sb) / sy) + zy))`` in float32,
-    rounding after each operation, as ONNX Runtime's QLinearMul."""
+    rounded after each operation, as ONNX Runtime's QLinearMul.
+    """
 
     in_float32: bool = False
 
@@ -360,7 +344,6 @@ class Binary(_Broadcasting):
         "PRelu": lambda x, slope: np.where(x < 0, x * slope, x),
     }
     COMPARING: ClassVar[frozenset[str]] = frozenset({"Min", "Max"})
-    """Functions that also take integers."""
 
     @property
     def kind(self) -> str:

@@ -1,4 +1,4 @@
-"""Functions of one float32 variable, by ONNX name."""
+"""Functions of one float32 variable."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -80,11 +80,11 @@ FUNCTIONS: Mapping[str, tuple[_Function, Mapping[str, float]]] = {
     "Tanh": (lambda x: np.tanh(x.astype(np.float64)), {}),
     "ThresholdedRelu": (lambda x, alpha: np.where(x > np.float32(alpha), x, np.float32(0)), {"alpha": 1.0}),
 }
-"""Functions by their names in ONNX, each with the defaults of its parameters."""
+"""By ONNX name, with the defaults of the parameters."""
 
 
 def apply_function(function: str, parameters: Mapping[str, float], values: Values) -> Values:
-    """Return results in float32, NaN or infinite outside of the domain."""
+    """Return float32 results, which are NaN or infinite outside of the domain."""
     compute, defaults = FUNCTIONS[function]
     with np.errstate(all="ignore"):
         return np.asarray(compute(values, **{**defaults, **parameters})).astype(np.float32)

@@ -4,15 +4,15 @@ With all graph optimizations and ``session.qdqisint8allowed=1``, ONNX Runtime re
 Quantize by QLinearAdd (likewise Mul and AveragePool) only if they follow one another directly. Two rewrites
 bring them together:
 
-1. A Dequantize moves down, and a Quantize up, through Reshape, Transpose, Slice and MaxPool. Neither moves
-   through Flatten, Gather, Pad, Concat or Split. Identity is removed.
+1. A Dequantize moves down, and a Quantize up, through Reshape, Transpose, Slice and MaxPool, but not through
+   Flatten, Gather, Pad, Concat or Split. Identity is removed.
 2. Bounds directly before a Quantize are dropped if no quantized value lies outside of them. After this step a
    Quantize moves through Transpose only.
 
 All other regions stay in float32, where each operation rounds. For example, Add, Clip(0, 6) and Quantize
-become QLinearAdd if the Quantize covers 0 to 5.9. If it covers -1 to 7, the Add is computed in float32. The
-two differ by 1 for up to 11 of 65,536 pairs of values with random scales, and for thousands of pairs with
-scales such as 0.05 and 0.1, where many sums lie halfway between two integers.
+become QLinearAdd if the Quantize covers 0 to 5.9, but not if it covers -1 to 7. Results differ by 1 for up to
+11 of 65,536 pairs of values with random scales, and for thousands of pairs with scales such as 0.05 and 0.1,
+where many sums lie halfway between two integers.
 
 Found by experiment with onnxruntime 1.32.
 """
@@ -30,25 +30,20 @@ from accel.graph.pooling_operators import MaxPool
 from accel.graph.quantize_values import quantize_number
 
 _PASSED = (Identity, Reshape, Transpose, Slice, MaxPool)
-"""Operators that a Dequantize or a Quantize moves through."""
 
 
 def passes_dequantize(node: Node, opaque: Collection[str]) -> bool:
     """Whether ONNX Runtime moves a Dequantize or Quantize through a node.
 
     Args:
-        opaque: results of nodes that ONNX Runtime treats otherwise than their graph operators, for example
-            Flatten, a Reshape in the graph.
+        opaque: results of nodes that ONNX Runtime treats otherwise than their graph operators, for example a
+            Flatten, which is a Reshape in the graph.
     """
     return isinstance(node.operator, _PASSED) and node.output not in opaque
 
 
 def ends_in_float32(steps: Sequence[Node], out: Tensor, opaque: Collection[str]) -> bool:
-    """Whether the operator before ``steps`` stays in float32.
-
-    Args:
-        steps: nodes between the operator and the Quantize.
-    """
+    """Whether the operator before ``steps``, which lead to the Quantize, stays in float32."""
     count = len(steps)
     while count and passes_dequantize(steps[count - 1], opaque):
         count -= 1
@@ -62,7 +57,7 @@ def _vanishes(operator: Operator, out: Tensor) -> bool:
 
 
 def integer_bounds(clip: Clip, tensor: Tensor) -> Clip:
-    """Return bounds of numbers as bounds of a tensor's integers."""
+    """Quantize the bounds."""
     low, high = (None if one is None else quantize_number(one, tensor) for one in (clip.low, clip.high))
     return Clip(low=low, high=high)
 

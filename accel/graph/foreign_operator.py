@@ -1,4 +1,4 @@
-"""Operators that the graph does not know: ONNX Runtime computes them on the host."""
+"""Operators that ONNX Runtime computes on the host, because the graph does not know them."""
 
 import base64
 from collections.abc import Sequence
@@ -15,27 +15,23 @@ from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array, Shape, Tensor
 from accel.graph.run_time_limit import limited_run
 
 _SESSIONS = 256
-"""Number of ONNX Runtime sessions that are kept open."""
 
 
 NOT_A_TENSOR = "its output is not a tensor"
 
 
 class OpenShapeError(GraphError):
-    """A node's result has a shape that only a run knows."""
+    """Only a run determines a result's shape."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Foreign(Operator):
-    """One output of a node of an ONNX model, computed by ONNX Runtime.
-
-    For example, an LSTM between a Dequantize and a Quantize.
+    """One output of a node of an ONNX model.
 
     Attributes:
         title: the node's operator, for example ``LSTM``.
-        model: a model of this node, in base64. Its inputs are ``x0``, ``x1`` and so on, its output is ``y``.
-        sizes, dtype: of the output.
-        multiplications: nominal MACs, or 0 if they are not known or counted at another output.
+        model: a model of this node, in base64, with the inputs ``x0``, ``x1``, ... and the output ``y``.
+        multiplications: nominal MACs, or 0 if unknown or counted at another output.
     """
 
     COUNT: ClassVar[tuple[int, int]] = (1, MAX_OPERANDS)
@@ -72,7 +68,7 @@ class Foreign(Operator):
 
 
 def run_foreign(model: str, arrays: Sequence[Array]) -> Array:
-    """Run a model as in :class:`Foreign`.
+    """Run the model of a :class:`Foreign`.
 
     Raises:
         OpenShapeError: ONNX Runtime refuses the values, or the result is no tensor.
@@ -92,10 +88,8 @@ def run_foreign(model: str, arrays: Sequence[Array]) -> Array:
 
 
 def run_bounded(session: Any, feeds: dict[str, Array]) -> list[Any]:
-    """Return all outputs of a session, whose time is limited, see :mod:`accel.graph.run_time_limit`.
-
-    Raises:
-        Exception: as ONNX Runtime, also where it takes longer.
+    """Return all outputs, or raise ONNX Runtime's error, also at the limit of
+    :mod:`accel.graph.run_time_limit`.
     """
     with limited_run() as options:
         found: list[Any] = session.run(None, feeds, options)
@@ -104,7 +98,7 @@ def run_bounded(session: Any, feeds: dict[str, Array]) -> list[Any]:
 
 @lru_cache(maxsize=_SESSIONS)
 def open_session(model: str) -> Any:
-    """Return a session for a model in base64."""
+    """Open a base64 model."""
     try:
         import onnxruntime  # noqa: PLC0415  # an extra
     except ImportError:

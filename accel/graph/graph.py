@@ -12,14 +12,13 @@ from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Array, Tensor
 
 MAX_NODES = 100_000
-"""Largest number of nodes in a graph."""
 MAX_BYTES = 1 << 33
-"""Largest size of all tensors of a graph together."""
+"""Of all tensors together."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """An operator between tensors, by name."""
+    """An operator between named tensors."""
 
     name: str
     operator: Operator
@@ -33,7 +32,7 @@ class State:
 
     Attributes:
         output, input: of the graph. The output becomes the next run's input.
-        initial: constant with the input's value in the first run, or None for zeros.
+        initial: constant with the first input, or None for zeros.
     """
 
     output: str
@@ -47,8 +46,7 @@ class Graph:
 
     Attributes:
         constants: C-contiguous arrays, in the tensor's shape and dtype.
-        tail: nodes that ONNX Runtime executes after the graph, or None.
-        states: values that the model itself keeps from one run to the next.
+        tail: nodes that ONNX Runtime executes after the graph.
     """
 
     name: str
@@ -66,11 +64,9 @@ class Graph:
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The outputs of the network, with those of the tail."""
         return self.outputs if self.tail is None else self.tail.outputs
 
     def check_names(self, *, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
-        """Raise a ShapeError for a name that is not an input or an output of the network."""
         for what, names, known in (("input", inputs, self.inputs), ("output", outputs, self.result_names)):
             for name in names:
                 if name not in known:
@@ -99,7 +95,7 @@ def build_graph(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> Graph:
-    """Return a valid graph, with sorted nodes, and without unneeded nodes and tensors."""
+    """Return a valid graph with sorted nodes, without unneeded nodes and tensors."""
     known: dict[str, Tensor] = {}
     for tensor in tensors:
         if tensor.name in known:
@@ -135,11 +131,7 @@ def with_nodes(
     tensors: Iterable[Tensor] | None = None,
     constants: Mapping[str, Array] | None = None,
 ) -> Graph:
-    """Return a graph with other nodes between the same inputs and outputs, without unneeded ones.
-
-    Args:
-        tensors, constants: those of the new graph, or None for the old ones.
-    """
+    """Replace the nodes, and perhaps tensors and constants. Drop unneeded ones."""
     found = build_graph(
         graph.name,
         graph.tensors.values() if tensors is None else tensors,
@@ -152,7 +144,7 @@ def with_nodes(
 
 
 def sort_nodes(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:
-    """Sort nodes so that each follows its producers. A sorted order remains."""
+    """Sort nodes so that each follows its producers. Sorted nodes keep their order."""
     unsorted = list(nodes)
     if len(unsorted) > MAX_NODES:
         raise GraphError(f"the graph has {len(unsorted)} nodes; it may have {MAX_NODES}")
@@ -181,7 +173,7 @@ def sort_nodes(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:
 
 
 def check_graph(graph: Graph) -> None:
-    """Raise a GraphError for a graph whose tensors do not fit its operators."""
+    """Raise a GraphError for tensors that do not fit their operators."""
     total = sum(tensor.nbytes for tensor in graph.tensors.values())
     if total > MAX_BYTES:
         raise GraphError(f"the graph's tensors take {total} bytes together; they may take {MAX_BYTES}")

@@ -20,13 +20,12 @@ class Builder:
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, Array] = {}
         self.nodes: dict[str, Node] = {}
-        """By their outputs."""
         self.inputs: list[str] = []
         self._names = Names()
 
     @classmethod
     def like(cls, graph: Graph) -> "Builder":
-        """Return a builder with the inputs and constants of a graph. All names of the graph are reserved."""
+        """Copy a graph's inputs and constants, and reserve all its names."""
         made = cls()
         made.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
         for name in graph.inputs:
@@ -36,7 +35,6 @@ class Builder:
         return made
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Exclude names from :meth:`fresh`."""
         self._names.reserve(names)
 
     def fresh(self, name: str) -> str:
@@ -47,7 +45,6 @@ class Builder:
         self.inputs.append(tensor.name)
 
     def constant(self, name: str, values: Array, quantization: Quantization | None = None) -> str:
-        """Declare a constant, and return its name."""
         self._add(Tensor(name=name, shape=values.shape, dtype=values.dtype.name, quantization=quantization))
         self.constants[name] = values
         return name
@@ -97,7 +94,7 @@ class Builder:
         return output
 
     def fold(self, output: str) -> bool:
-        """Replace a node by a constant if possible."""
+        """Replace a node with constant operands by its result. Return whether it is replaced."""
         node = self.nodes[output]
         if not all(name in self.constants for name in node.inputs):
             return False
@@ -111,8 +108,8 @@ class Builder:
     def require_quantization(self, name: str, quantization: Quantization) -> str:
         """Return the integers of ``name`` with a quantization.
 
-        A tensor without quantization gets this one, with all that its values were moved from. Another
-        quantization takes a :class:`~accel.graph.elementwise_operators.Reinterpret`.
+        A tensor without quantization gets this one, and so do the tensors that its values were moved from. If
+        it has another quantization, a :class:`~accel.graph.elementwise_operators.Reinterpret` follows.
         """
         tensor = self.tensors[name]
         if tensor.quantization == quantization:
@@ -138,7 +135,7 @@ class Builder:
         return self.emit(Reinterpret(), [name], reinterpreted, dtype=tensor.dtype, quantization=quantization)
 
     def graph(self, name: str, outputs: Sequence[str]) -> Graph:
-        # a quantization that was found for an operand later also holds for the result
+        # a quantization that an operand got later also holds for the result
         for output, node in self.nodes.items():
             result, source = self.tensors[output], self.tensors[node.inputs[0]]
             if keeps_quantization(node.operator) and result.quantization is None and source.quantization:

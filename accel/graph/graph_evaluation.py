@@ -1,4 +1,4 @@
-"""The evaluation of a graph in numpy, which defines the network."""
+"""The evaluation of a graph in numpy, which defines the network's results."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -28,15 +28,12 @@ def evaluate_stepwise(graph: Graph, inputs: Mapping[str, Array]) -> Iterator[tup
 
 
 def evaluate_node(graph: Graph, node: Node, arrays: list[Array]) -> Array:
-    """Evaluate one node."""
+    """Evaluate a node of a graph."""
     return evaluate_operator(node, graph.operands(node), arrays, graph.tensors[node.output])
 
 
 def evaluate_operator(node: Node, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
-    """Evaluate a node that is in no graph yet.
-
-    Arrays are in row-major order, since numpy adds float32 in the order in which they lie in memory.
-    """
+    """Arrays become row-major, because numpy adds float32 in the order of memory."""
     ordered = [one if one.flags.c_contiguous else one.copy(order="C") for one in arrays]
     result = node.operator.evaluate(operands, ordered, out)
     assert result.shape == out.shape, f"{node.name}: {result.shape}, not {out.shape}"

@@ -1,4 +1,4 @@
-"""The base class of operators: shapes, types, and arithmetic."""
+"""The base class of operators."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ class Operator(ABC):
     """An operator with its attributes."""
 
     COUNT: ClassVar[tuple[int, int]] = (1, 1)
-    """The least and the greatest number of operands."""
+    """Least and greatest number of operands."""
 
     @property
     def kind(self) -> str:
         return type(self).__name__
 
     def result_shape(self, operands: Sequence[Tensor]) -> Shape:
-        """Return the shape of the result."""
+        """Check the number of operands, and return the result's shape."""
         least, most = self.COUNT
         if not least <= len(operands) <= most:
             counts = str(least) if least == most else f"{least} or {most}"
@@ -37,7 +37,7 @@ class Operator(ABC):
 
     @abstractmethod
     def shape(self, operands: Sequence[Tensor]) -> Shape:
-        """Return the shape for the right number of operands, or raise a GraphError."""
+        """Return the result's shape, or raise a GraphError. The number of operands is right."""
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
         """Raise a GraphError for unsupported dtypes and quantizations."""
@@ -58,14 +58,14 @@ def operator_error(operator: Operator, message: str) -> GraphError:
 
 
 def require_same_dtype(operator: Operator, tensors: Sequence[Tensor]) -> None:
-    """Raise a GraphError for tensors of several dtypes."""
+    """Raise a GraphError for several dtypes."""
     if len({one.dtype for one in tensors}) > 1:
         dtypes = ", ".join(f"{one.name!r} {one.dtype}" for one in tensors)
         raise operator_error(operator, f"its tensors are {dtypes}; they must have one dtype")
 
 
 def require_dtype(operator: Operator, tensor: Tensor, *dtypes: str) -> None:
-    """Raise a GraphError for a tensor of any other dtype."""
+    """Raise a GraphError for another dtype."""
     if tensor.dtype not in dtypes:
         raise operator_error(
             operator, f"tensor {tensor.name!r} is {tensor.dtype}; it must be {' or '.join(dtypes)}"
@@ -73,14 +73,14 @@ def require_dtype(operator: Operator, tensor: Tensor, *dtypes: str) -> None:
 
 
 def require_per_tensor(operator: Operator, *tensors: Tensor) -> None:
-    """Raise a GraphError for tensors other than int8 and uint8 with one scale and one zero point."""
+    """Require int8 or uint8 with one scale and one zero point."""
     for one in tensors:
         require_dtype(operator, one, *QUANTIZED)
         one.scale_and_zero  # noqa: B018  (raises)
 
 
 def require_same_quantization(operator: Operator, operands: Sequence[Tensor], out: Tensor) -> None:
-    """Raise a GraphError for tensors with different quantizations."""
+    """Raise a GraphError for different dtypes or quantizations."""
     require_same_dtype(operator, [*operands, out])
     for one in operands:
         if one.quantization != out.quantization:

@@ -40,7 +40,7 @@ def _operators() -> Iterator[type[Operator]]:
 OPERATORS: Mapping[str, type[Operator]] = {
     one.__name__: one for one in _operators() if not getattr(one, "__abstractmethods__", None)
 }
-"""Operators by the names of their classes, which files contain."""
+"""By class name, as in files."""
 
 
 LATER_ATTRIBUTES: Sequence[tuple[str, Any]] = (
@@ -49,11 +49,11 @@ LATER_ATTRIBUTES: Sequence[tuple[str, Any]] = (
     ("multiplications", 0),
     ("sum_scales", []),
 )
-"""Attributes that older releases do not know, with the values for which they are omitted from files."""
+"""Attributes that older releases do not know, with the values for which files omit them."""
 
 
 def graph_to_data(graph: Graph) -> dict[str, Any]:
-    """Return a graph as plain data."""
+    """Convert a graph."""
     tail = {} if graph.tail is None else {"tail": asdict(graph.tail)}
     states = {"states": [asdict(one) for one in graph.states]} if graph.states else {}
     return (

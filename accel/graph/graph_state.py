@@ -11,7 +11,7 @@ from accel.graph.graph_tensor import Array, Tensor
 
 
 def with_states(graph: Graph, states: Sequence[State], constants: Mapping[str, Array]) -> Graph:
-    """Return a graph with states.
+    """Add states to a graph.
 
     Args:
         constants: first values by name.
@@ -45,7 +45,7 @@ def with_states(graph: Graph, states: Sequence[State], constants: Mapping[str, A
 
 
 def first_states(graph: Graph) -> dict[str, Array]:
-    """Return the values of the inputs with state in the first run."""
+    """Return the first run's values of inputs with state."""
     return {
         one.input: np.zeros(graph.tensors[one.input].shape, graph.tensors[one.input].dtype)
         if one.initial is None

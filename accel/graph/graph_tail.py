@@ -1,4 +1,4 @@
-"""The end of a network whose shapes depend on values, for example a NonMaxSuppression."""
+"""The part of a network whose shapes depend on values, for example a NonMaxSuppression."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,13 +12,12 @@ from accel.graph.graph_tensor import Array
 class Tail:
     """Nodes after the graph. ONNX Runtime executes them at the end of each run.
 
-    For example, a detector's graph returns boxes and scores, and its tail the boxes that are kept.
+    For example, a detector's graph returns boxes and scores, and its tail selects boxes.
 
     Attributes:
-        kinds: operators of the nodes.
         model: an ONNX model in base64.
         inputs: outputs or inputs of the graph that the model reads, under these names.
-        outputs: outputs of the whole network. The model computes those that the graph does not.
+        outputs: of the whole network. The model computes those that the graph does not.
     """
 
     kinds: tuple[str, ...]
@@ -27,10 +26,7 @@ class Tail:
     outputs: tuple[str, ...]
 
     def run(self, tensors: Mapping[str, Array]) -> dict[str, Array]:
-        """Return all outputs of the network.
-
-        Args:
-            tensors: inputs and outputs of the graph.
+        """Return all outputs of the network, from inputs and outputs of the graph.
 
         Raises:
             GraphError: ONNX Runtime is not installed or refuses the model or the values.

@@ -11,17 +11,15 @@ import numpy.typing as npt
 from accel.base.errors import GraphError
 
 _KNOWN_DTYPES = ("float32", "int8", "uint8", "int32")
-"""Dtypes with which the graph's own operators compute."""
+"""Dtypes of the graph's own operators."""
 FOREIGN_DTYPES = ("int64", "bool", "float16", "float64", "int16", "uint16", "uint32", "uint64")
-"""Dtypes with which only foreign operators compute."""
+"""Dtypes of foreign operators only."""
 DTYPES = (*_KNOWN_DTYPES, *FOREIGN_DTYPES)
-"""Dtypes of tensors in a graph."""
 QUANTIZED = ("int8", "uint8")
-"""Dtypes of tensors that have a scale and a zero point."""
+"""Dtypes with a scale and a zero point."""
 MAX_TENSOR_BYTES = 1 << 30
-"""Largest size of a tensor. Larger tensors are refused before memory is allocated."""
+"""Larger tensors are refused before memory is allocated."""
 MAX_RANK = 8
-"""Largest number of dimensions of a tensor."""
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -54,11 +52,7 @@ class Quantization:
 
     @classmethod
     def of(cls, scale: npt.ArrayLike, zero: npt.ArrayLike = 0, axis: int | None = None) -> "Quantization":
-        """Convert arrays. A single scale or zero point is repeated.
-
-        Args:
-            axis: ignored if scale and zero point are single.
-        """
+        """Convert arrays. A single scale or zero point is repeated. Without several, ``axis`` is ignored."""
         scales, zeros = (np.atleast_1d(np.asarray(one)) for one in (scale, zero))
         if scales.ndim != 1 or zeros.ndim != 1:
             raise GraphError(
@@ -88,11 +82,9 @@ class Quantization:
         return values[0] if self.axis is None else values
 
     def scales_along(self, rank: int) -> npt.NDArray[np.float32]:
-        """Broadcast the scales against a tensor."""
         return np.array(self.scale, dtype=np.float32).reshape(self._along(rank))
 
     def zeros_along(self, rank: int) -> npt.NDArray[np.int32]:
-        """Broadcast the zero points against a tensor."""
         return np.array(self.zero, dtype=np.int32).reshape(self._along(rank))
 
     def _along(self, rank: int) -> Shape:
@@ -101,12 +93,7 @@ class Quantization:
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor:
-    """A tensor of a graph.
-
-    Attributes:
-        dtype: one of :data:`DTYPES`.
-        quantization: of int8 and uint8, if known.
-    """
+    """A tensor of a graph."""
 
     name: str
     shape: Shape
@@ -178,7 +165,7 @@ def check_shape(name: str, shape: Sequence[int], dtype: str) -> None:
 
 
 def random_values(rng: np.random.Generator, tensor: Tensor, low: float = -1, high: float = 1) -> Array:
-    """Return random values for an input: floats from ``low`` to ``high``, and integers of their full range.
+    """Return floats from ``low`` to ``high``, or integers of their full range.
 
     int64 and other integers of foreign operators are 0 or 1, because they are indices and masks.
     """

@@ -1,8 +1,8 @@
 """Float products of dequantized tensors as int32 sums that the host scales.
 
-A product whose result is not quantized, as before a float SiLU in exports of TensorRT, has no requantization.
-The machine can still multiply: Dequantize, Conv, SiLU becomes a Conv with int32 sums, a Dequantize with the
-product of both scales, an Add of the bias, and SiLU.
+A product whose result stays float, for example before a float SiLU in exports of TensorRT, has no
+requantization. The machine can still multiply: Dequantize, Conv, SiLU becomes a Conv with int32 sums, a
+Dequantize with the product of both scales, an Add of the bias, and SiLU.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from accel.graph.quantize_values import dequantize
 
 
 def sum_integers(graph: Graph) -> Graph:
-    """Replace float products of int8 or uint8 activations and constant int8 or uint8 weights."""
+    """Replace float products of dequantized activations and constant int8 or uint8 weights."""
     found = {node.output: pair for node in graph.nodes if (pair := _integers(graph, node)) is not None}
     if not found:
         return graph
@@ -40,7 +40,6 @@ def sum_integers(graph: Graph) -> Graph:
 
 
 def _integers(graph: Graph, node: Node) -> tuple[Tensor, Tensor] | None:
-    """Return the integers of both factors of a float product."""
     operator = node.operator
     if not isinstance(operator, Product) or graph.tensors[node.output].dtype != "float32":
         return None
@@ -93,7 +92,6 @@ def _emit(builder: Builder, graph: Graph, node: Node, data: Tensor, weights: Ten
 
 
 def _bias(builder: Builder, graph: Graph, node: Node, axis: int) -> str:
-    """Return the float bias with the result's rank. It may be a constant, or one that is dequantized."""
     name = node.inputs[2]
     sizes = [1] * len(graph.tensors[node.output].shape)
     sizes[axis] = graph.tensors[name].shape[0]

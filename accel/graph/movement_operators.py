@@ -59,11 +59,7 @@ class Reshape(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Transpose(Movement):
-    """The axes in another order.
-
-    Attributes:
-        permutation: the operand's axis for each axis of the result.
-    """
+    """The axes in another order: ``permutation`` has the operand's axis for each axis of the result."""
 
     permutation: tuple[int, ...]
 
@@ -79,11 +75,7 @@ class Transpose(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Slice(Movement):
-    """A part of the operand, by numbers for each axis.
-
-    Attributes:
-        steps: from one index to the next, never zero.
-    """
+    """A part of the operand. Each attribute has one number for each axis. Steps are nonzero."""
 
     starts: tuple[int, ...]
     sizes: Shape
@@ -111,7 +103,7 @@ class Slice(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Concat(Movement):
-    """Operands one after another."""
+    """Operands in sequence."""
 
     axis: int
 
@@ -136,7 +128,7 @@ class Pad(Movement):
     """The operand with values around it.
 
     Attributes:
-        value: stored value if ``mode`` is ``constant``.
+        value: the stored value for ``constant``.
         mode: ``constant``, ``edge`` or ``reflect``, as in numpy.
     """
 
@@ -182,7 +174,7 @@ class Pad(Movement):
 class Take(Movement):
     """Values along one axis by index, as ``numpy.take``.
 
-    For example, the indices 0, 0, 1, 1 repeat each of two rows, as a nearest Resize by 2 does.
+    For example, a nearest Resize of two rows by 2 has the indices 0, 0, 1, 1.
     """
 
     axis: int
@@ -208,8 +200,8 @@ class DepthToSpace(Movement):
     """Channels of (N, C, H, W) as squares of ``block`` by ``block`` pixels.
 
     Attributes:
-        columns_first: whether the square's pixels are the slow part of the operand's channel number (DCR in
-            ONNX), not the fast one (CRD).
+        columns_first: whether the pixel within the square is the slow part of the operand's channel number
+            (DCR in ONNX) instead of the fast one (CRD).
     """
 
     block: int

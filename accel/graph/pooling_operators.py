@@ -71,13 +71,13 @@ class AveragePool(Operator):
     """The mean of each window of (N, C, sizes...).
 
     float32: the sum of the window, tap by tap in order, divided by its count. int8 and uint8: the same for
-    the dequantized values, then ``sat(rne(mean / scale + zero))`` with a rounding after each operation, as
-    ONNX Runtime's QLinearAveragePool. Integer sums would sometimes round differently. A single window of the
-    operand's size is a :class:`GlobalAveragePool`, also in ONNX Runtime.
+    the dequantized values, then ``sat(rne(mean / scale + zero))``, rounded after each operation, as ONNX
+    Runtime's QLinearAveragePool. Integer sums would sometimes round differently. As in ONNX Runtime, a single
+    window of the operand's size is a :class:`GlobalAveragePool`.
 
     Attributes:
-        in_float32: dequantize, average in float32 and quantize: ``sat(rne(mean / scale) + zero)``. For
-        example, a mean of 0.5 with scale 1 and zero point 1 becomes 1, and without this rne(1.5) = 2.
+        in_float32: quantize as ``sat(rne(mean / scale) + zero)`` instead. For example, a mean of 0.5 with
+            scale 1 and zero point 1 becomes 1, not rne(1.5) = 2.
     """
 
     windows: Windows
@@ -91,7 +91,6 @@ class AveragePool(Operator):
         _check_average(self, operands[0], out)
 
     def counts(self, sizes: Shape) -> npt.NDArray[np.float32]:
-        """Return the divisor of each window's sum."""
         windows = self.windows
         if self.count_padding:
             return np.array(prod(windows.kernel), dtype=np.float32)
@@ -126,8 +125,8 @@ class AveragePool(Operator):
 class GlobalAveragePool(Operator):
     """The mean of each channel of (N, C, sizes...), with sizes of 1.
 
-    int8 and uint8: ``sat(rne(float32(acc) * scale) + zero)``, where acc is the exact sum of
-    ``value - zero point`` and the scale is ``sx / (sy * count)``.
+    int8 and uint8: ``sat(rne(float32(acc) * scale) + zero)``, where acc is the exact sum of ``value - zero
+    point`` and the scale is ``sx / (sy * count)``.
     """
 
     def shape(self, operands: Sequence[Tensor]) -> Shape:

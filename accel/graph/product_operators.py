@@ -17,7 +17,7 @@ from accel.graph.window_geometry import Windows
 _MAX_EXACT_FLOAT32 = 1 << 24
 """float32 represents all integers up to this one."""
 _MAX_PRODUCT = 255 * 255
-"""The largest product of two bytes, each minus its zero point."""
+"""Of two bytes, each minus its zero point."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +34,8 @@ class Product(Operator):
 
     Attributes:
         sum_scales: float32 scales of acc, one for each output channel. Empty for ``(sx * sw) / sy``, from the
-            scales of data, weights and result. A product that computes the channels of two others has the
-            scales of both, which its own result's scale does not always give.
+            scales of data, weights and result. A product that computes the channels of two others needs the
+            scales of both, which its own result's scale may not give.
     """
 
     COUNT: ClassVar[tuple[int, int]] = (2, 3)
@@ -43,15 +43,14 @@ class Product(Operator):
     sum_scales: tuple[float, ...] = ()
 
     def channel_axis(self, weights: Tensor) -> int:
-        """Return the axis of the weights along which scales go."""
+        """Return the weights' axis of scales."""
         raise NotImplementedError
 
     def channels(self, weights: Tensor) -> int:
-        """Return the number of output channels."""
         return weights.shape[self.channel_axis(weights)]
 
     def result_axis(self, rank: int) -> int:
-        """Return the axis of output channels in a result of ``rank`` axes."""
+        """Return the result's axis of channels."""
         raise NotImplementedError
 
     def weight_scales(self, weights: Tensor) -> npt.NDArray[np.float32]:
@@ -59,7 +58,6 @@ class Product(Operator):
         return np.array(weights.required_quantization.scale, dtype=np.float32)
 
     def factor(self) -> np.float32:
-        """A factor of sums, in addition to scales."""
         return np.float32(1)
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
@@ -105,20 +103,18 @@ class Product(Operator):
             return ((self.factor() * data) * self.weight_scales(operands[1])) / out.scale_and_zero[0]
 
     def with_channels(self, channels: Sequence[int]) -> Self:
-        """Return the operator for other output channels, given by their old numbers."""
+        """Choose output channels by number."""
         if not self.sum_scales:
             return self
         return replace(self, sum_scales=tuple(self.sum_scales[channel] for channel in channels))
 
     def sums(self, data: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Multiply floating-point arrays."""
         raise NotImplementedError
 
     def depth(self, weights: Tensor) -> int:
         raise NotImplementedError
 
     def along_channels(self, values: npt.NDArray[Any], rank: int) -> npt.NDArray[Any]:
-        """Broadcast a number for each output channel."""
         sizes = [1] * rank
         sizes[self.result_axis(rank)] = -1
         return values.reshape(sizes)
@@ -209,8 +205,8 @@ class Conv(Product):
 class ConvTranspose(Product):
     """A transposed convolution: data (N, C, sizes...), weights (C, O / groups, kernel...), bias (O,).
 
-    Each input value adds its multiple of the kernel to the result, whose windows start ``strides`` apart. For
-    example, 4 values with kernel 2 and stride 2 give 8.
+    Each input value adds its multiple of the kernel to the result at steps of ``strides``. For example, 4
+    values with kernel 2 and stride 2 give 8.
 
     Attributes:
         windows: ``begin`` and ``end`` are values that are cut off the result.
@@ -253,7 +249,6 @@ class ConvTranspose(Product):
         return (data[0], outputs, *sizes)
 
     def _whole(self, sizes: Shape) -> Shape:
-        """Return the sizes of the result before its ends are cut off."""
         covered = self.windows.transposed_sizes(sizes)
         return tuple(n + more for n, more in zip(covered, self.added, strict=True))
 

@@ -32,7 +32,7 @@ def integer_form(operator: Operator, tensor: Tensor) -> Operator | None:
 
 
 def move_integers(rewriting: QdqRewriting, node: Node) -> bool:
-    """Move integers instead of dequantized floats if possible."""
+    """Move integers instead of floats if possible."""
     sources = [one for name in node.inputs if (one := rewriting.source(name)) is not None]
     if len(sources) < len(node.inputs):
         return False

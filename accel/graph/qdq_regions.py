@@ -1,16 +1,15 @@
 """The replacement of QDQ regions by quantized operators.
 
-A region begins at Dequantize nodes and ends at a Quantize:
+A region begins at Dequantize nodes and ends at a Quantize. For example, Dequantize, Conv, Clip(0, 6),
+Quantize become a Conv and a Clip of integers.
 
 - Operators that only move values move the integers instead (:mod:`accel.graph.qdq_moves`).
-- An operator whose operands are dequantized and whose result is quantized becomes its quantized form. Bounds,
-  moves and maxima may follow, since they commute with rounding.
-- A region of functions of one tensor becomes a table, or a table for each channel
-  (:mod:`accel.graph.qdq_tables`). Bounds, moves and maxima may follow.
+- An operator between dequantized operands and a quantized result becomes its quantized form.
+- Functions of one tensor become a table, or a table for each channel (:mod:`accel.graph.qdq_tables`).
 - A max pool after any other float operator moves after the Quantize.
 
-For example, Dequantize, Conv, Clip(0, 6), Quantize become a Conv and a Clip of integers. Other regions remain
-in float32.
+Bounds, moves and maxima may follow a quantized operator or a table, since they commute with rounding. Other
+regions remain in float32.
 """
 
 from collections.abc import Collection, Sequence
@@ -50,9 +49,6 @@ def match_regions(
     """Replace QDQ regions by quantized operators. Integer tensors keep their names.
 
     A float bias is rounded to multiples of the product of the operands' scales.
-
-    Args:
-        evaluate_table: computes tables of functions.
     """
     if not any(isinstance(node.operator, Dequantize) for node in graph.nodes):
         return graph
@@ -60,8 +56,6 @@ def match_regions(
 
 
 class _Matcher:
-    """Rewrites a graph node by node."""
-
     def __init__(self, rewriting: QdqRewriting) -> None:
         self._rewriting = rewriting
         self._old, self._new = rewriting.old, rewriting.new
@@ -84,7 +78,6 @@ class _Matcher:
             self._rewriting.integers[node.output] = node.inputs[0]
 
     def _merge_names(self) -> None:
-        """Rename integers to which an Identity gives the name of a Quantize's result."""
         nodes, new_names = self._new.nodes, self._rewriting.new_names
         renamed: dict[str, str] = {}
         for node in list(nodes.values()):
@@ -139,7 +132,7 @@ class _Matcher:
         integer_steps: list[tuple[Node, Operator]] = []
         for step in steps:
             operator = integer_form(step.operator, out)
-            assert operator is not None  # all steps have one
+            assert operator is not None
             if not (isinstance(operator, Clip) and bounds_nothing(operator, out)):
                 integer_steps.append((step, operator))
         result = emitter(self._rewriting.integer_name(name) if integer_steps else node.output)
@@ -149,7 +142,6 @@ class _Matcher:
             result = self._new.emit(operator, [result], output, name=step.name)
 
     def _core_emitter(self, name: str, out: Tensor, *, in_float32: bool) -> Emitter | None:
-        """Return an emitter of the quantized operator, if any."""
         rewriting = self._rewriting
         source = rewriting.byte_source(name)
         if source is not None:
@@ -179,7 +171,6 @@ class _Matcher:
         return product_and_bias_emitter(rewriting, node, out)
 
     def _same_integers(self, source: Tensor, output: str, out: Tensor) -> str:
-        """Return unchanged integers, if required under the Quantize's name."""
         if output != out.name:
             return source.name
         return self._rewriting.emitter(Identity(), [source.name], out, out.name)(output)

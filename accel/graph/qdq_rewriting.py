@@ -1,4 +1,4 @@
-"""The state of a graph whose QDQ regions are being replaced."""
+"""The state of a graph while its QDQ regions are replaced."""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -9,21 +9,20 @@ from accel.graph.graph_tensor import QUANTIZED, Array, Tensor
 from accel.graph.quantize_values import dequantize
 
 MAX_CONSTANT_DEPTH = 3
-"""Nodes between constants and a float tensor that is treated as a constant."""
+"""Largest number of nodes between constants and a float tensor that is treated as a constant."""
 
 Emitter = Callable[[str], str]
-"""Adds a node to the new graph whose result has a given name, and returns the name of the integers."""
+"""Adds a node with the given result name to the new graph. Returns the integers' name."""
 
 
 TableEvaluator = Callable[[Graph, Array], Array]
-"""Computes a graph's output ``y`` from its input ``x``."""
+"""Computes a table's entries ``y`` from all 256 values ``x``."""
 
 
 class QdqRewriting:
     """A rewriting in progress.
 
     Attributes:
-        evaluate_table: computes the 256 entries of a table from its graph and all values.
         separated: float tensors that ONNX Runtime computes in float32.
     """
 
@@ -50,11 +49,11 @@ class QdqRewriting:
         return tensor if tensor.required_quantization.is_per_tensor else None
 
     def has_one_consumer(self, name: str) -> bool:
-        """Whether a single node reads a tensor that is no output."""
+        """Whether one node reads a tensor that is no output."""
         return len(self.consumers[name]) == 1 and name not in self.old.outputs
 
     def constant_numbers(self, name: str, depth: int = MAX_CONSTANT_DEPTH) -> Array | None:
-        """Return a float tensor that depends on constants only, through at most ``depth`` nodes."""
+        """Evaluate a float tensor that depends on constants only, through at most ``depth`` nodes."""
         if name in self.new.constants:
             return self.new.constants[name]
         source = self.source(name)
@@ -79,8 +78,6 @@ class QdqRewriting:
         return found
 
     def emitter(self, operator: Operator, inputs: Sequence[str], out: Tensor, name: str) -> Emitter:
-        """Return an emitter of one node."""
-
         def emit(output: str) -> str:
             return self.new.emit(
                 operator, inputs, output, dtype=out.dtype, quantization=out.quantization, name=name

@@ -30,8 +30,7 @@ class _Region:
 
     Attributes:
         leaves: dequantized tensors.
-        constants: by name. Each has one number, or one for each channel.
-        axis: the axis of channels, or None if all constants are single numbers.
+        constants: one number each, or one for each channel along ``axis``.
     """
 
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -40,7 +39,9 @@ class _Region:
     axis: int | None = None
 
     def add_constant(self, name: str, numbers: Array, shape: Shape) -> bool:
-        """Return whether a constant has one number for each channel of a tensor."""
+        """Add a constant unless it needs more than one number for each channel. Return whether it is
+        added.
+        """
         if numbers.size > 1:
             padded = (1,) * (len(shape) - numbers.ndim) + numbers.shape
             axes = [axis for axis, size in enumerate(padded) if size > 1]
@@ -54,15 +55,13 @@ class _Region:
 
 
 def table_emitter(rewriting: QdqRewriting, name: str, after: Collection[Node], out: Tensor) -> Emitter | None:
-    """Return an emitter of a table for the region that ends at a float tensor, if possible.
+    """Return an emitter of a table for the region that ends at the float tensor ``name``, if possible.
 
     For example, ``x * HardSigmoid(x)`` is a table of all values of x. Batch normalization and PRelu, whose
     constants differ by channel, are a table for each channel.
 
     Args:
-        name: the region's result.
-        after: the nodes from the region to the Quantize, which no other node may bypass.
-        out: dtype and quantization of the table's result.
+        after: the nodes from the region to the Quantize. No other node may read the region.
     """
     region = _find_region(rewriting, name)
     if region is None or not region.nodes or not _is_closed(rewriting, region, after):
@@ -89,7 +88,6 @@ def table_emitter(rewriting: QdqRewriting, name: str, after: Collection[Node], o
 
 
 def _find_region(rewriting: QdqRewriting, name: str) -> _Region | None:
-    """Follow operands back to dequantized tensors and constants."""
     region, shape = _Region(), rewriting.old.tensors[name].shape
     pending = [name]
     while pending:
@@ -125,7 +123,7 @@ def _is_closed(rewriting: QdqRewriting, region: _Region, after: Collection[Node]
 def _region_graph(
     rewriting: QdqRewriting, region: _Region, result: str, source: Tensor, out: Tensor, shape: Shape
 ) -> Graph:
-    """Return the region as a graph from ``x``, the 256 values for each channel, to ``y``."""
+    """Return a graph from ``x``, the 256 values for each channel, to ``y``."""
     builder = Builder()
     x = Tensor(name="x", shape=shape, dtype=source.dtype, quantization=source.quantization)
     builder.input(x)
@@ -144,5 +142,5 @@ def _region_graph(
 
 
 def evaluate_table(graph: Graph, values: Array) -> Array:
-    """Compute ``y`` of a graph from ``x`` in numpy."""
+    """Compute ``y`` from ``x`` in numpy."""
     return evaluate(graph, {"x": values})["y"]

@@ -25,12 +25,12 @@ def quantize(numbers: npt.NDArray[np.float32], tensor: Tensor) -> Array:
 
 
 def quantize_number(number: float, tensor: Tensor) -> int:
-    """Return a tensor's integer for a number."""
+    """Quantize one number."""
     return int(quantize(np.array([number], dtype=np.float32), tensor)[0])
 
 
 def all_values(dtype: str) -> Array:
-    """Return all 256 values of int8 or uint8, ascending."""
+    """Return all 256 values, ascending."""
     bounds = np.iinfo(dtype)
     return np.arange(bounds.min, bounds.max + 1).astype(dtype)
 

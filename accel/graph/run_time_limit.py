@@ -1,7 +1,7 @@
-"""A limit on the time of runs in ONNX Runtime, for example of a Loop that does not end.
+"""A limit on the time of runs in ONNX Runtime, for example of an endless Loop.
 
-One thread watches all runs in progress, because a thread for each run would take longer than most runs. It
-ends when no run is left.
+One thread watches all runs in progress, because starting a thread takes longer than most runs. It ends when
+no run is left.
 """
 
 import time
@@ -11,18 +11,10 @@ from threading import Lock, Thread
 from typing import Any
 
 MAX_SECONDS = 600.0
-"""Longest run."""
 _INTERVAL_SECONDS = 0.5
-"""Time between two looks at the runs in progress."""
 
 
 class _Watchdog:
-    """Ends runs after their deadlines.
-
-    Attributes:
-        runs: deadline and options of each run in progress.
-    """
-
     def __init__(self) -> None:
         self.runs: dict[int, tuple[float, Any]] = {}
         self._lock = Lock()

@@ -12,7 +12,6 @@ from accel.base.errors import GraphError
 from accel.graph.graph_tensor import Array, Shape
 
 MAX_TAPS = 1 << 20
-"""Largest number of taps in a window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +47,9 @@ class Windows:
 
     @property
     def extents(self) -> Shape:
-        """Window sizes including dilation."""
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
 
     def outputs(self, sizes: Shape) -> Shape:
-        """Return the number of windows along each axis."""
         if len(sizes) != self.rank:
             raise GraphError(f"windows slide along {self.rank} axes; the tensor has {len(sizes)} of them")
         padded = tuple(n + a + b for n, a, b in zip(sizes, self.begin, self.end, strict=True))
@@ -69,7 +66,7 @@ class Windows:
         )
 
     def transposed_sizes(self, sizes: Shape) -> Shape:
-        """Return the sizes that one window for each value covers, before ``begin`` and ``end`` are cropped.
+        """Return the sizes that one window for each value covers, without cropping.
 
         For example, 4 values with kernel 3 and stride 2 make 9.
         """
@@ -79,17 +76,13 @@ class Windows:
         )
 
     def same_padding(self, sizes: Shape) -> Shape:
-        """Return the padding along each axis with which there are ``ceil(size / stride)`` windows."""
+        """Return the padding that gives ``ceil(size / stride)`` windows."""
         counts = tuple(-(-n // stride) for n, stride in zip(sizes, self.strides, strict=True))
         needed = self.transposed_sizes(counts)
         return tuple(max(0, need - n) for need, n in zip(needed, sizes, strict=True))
 
     def with_padding(self, totals: Sequence[int], *, more_at_end: bool = True) -> "Windows":
-        """Return the windows with paddings that are split evenly between begin and end.
-
-        Args:
-            totals: padding along each axis. Of an odd number, one end gets one more than the other.
-        """
+        """Split the padding of each axis between begin and end. Of an odd number, one gets one more."""
         less, more = tuple(n // 2 for n in totals), tuple(n - n // 2 for n in totals)
         begin, end = (less, more) if more_at_end else (more, less)
         return replace(self, begin=begin, end=end)
@@ -97,7 +90,7 @@ class Windows:
     def taps_inside(self, sizes: Shape) -> list[Array]:
         """Return which taps of which windows lie in the unpadded tensor: bool (windows, taps) for each axis.
 
-        For example, kernel 3 with padding 1 on 4 values: the first tap of the first window is outside.
+        For example, with kernel 3 and padding 1, the first tap of the first window is outside.
         """
         found = []
         for axis, (size, count) in enumerate(zip(sizes, self.outputs(sizes), strict=True)):
@@ -111,7 +104,6 @@ class Windows:
         return np.pad(values, around, constant_values=fill) if any(map(any, around)) else values
 
     def taps(self, padded: Array) -> Iterator[tuple[Shape, Array]]:
-        """Yield each tap with a view of the values of all windows."""
         outputs = self._count_windows(padded.shape[padded.ndim - self.rank :])
         for tap in product(*map(range, self.kernel)):
             slices: list[Any] = [...]

@@ -15,10 +15,10 @@ def free_address(
     nbytes: int,
     name: str,
 ) -> int:
-    """Return the offset for instructions: the first page after all used bytes.
+    """Return the offset of instructions: the first free pages.
 
     Args:
-        used: start and stop of other ranges, in the window.
+        used: start and stop of other ranges in the window.
     """
     base = config.mem_base
     taken = [(base + start, base + stop) for start, stop in used]

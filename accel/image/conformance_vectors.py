@@ -2,8 +2,8 @@
 
 A vector is a folder of ``config.json`` (VTA's keys), ``insn.bin``, ``dram_before.npz`` (``addr`` uint64[n] of
 4096-byte pages, ``data`` uint8[n, 4096]) and ``expect.npz`` (``addr``, ``length`` uint64[m], ``data``
-uint8[sum(length)]: bytes in DRAM after the run). A ``meta.json`` may list ``tensors`` with ``name``,
-``shape``, ``dtype`` and ``phys``, the address.
+uint8[sum(length)]: bytes after the run). A ``meta.json`` may list ``tensors`` with ``name``, ``shape``,
+``dtype`` and address ``phys``.
 """
 
 import io
@@ -31,7 +31,6 @@ _BEFORE = "dram_before.npz"
 _AFTER = "expect.npz"
 _META = "meta.json"
 FILES = (_CONFIG, _INSTRUCTIONS, _BEFORE, _AFTER, _META)
-"""The content of a vector's folder."""
 _LARGEST_META = 1 << 20
 
 Content = npt.NDArray[np.uint8]
@@ -103,7 +102,7 @@ def _in_window(parts: Iterable[tuple[int, Content]], config: Config) -> list[tup
 
 
 def _joined(pages: list[tuple[int, bytes]]) -> tuple[tuple[int, bytes], ...]:
-    """Merge consecutive pages to segments. Of repeated pages the last one counts."""
+    """Merge consecutive pages. Of repeated pages the last one counts."""
     joined: list[tuple[int, list[bytes]]] = []
     for offset, content in sorted(dict(pages).items()):
         if joined and joined[-1][0] + sum(map(len, joined[-1][1])) == offset:
@@ -114,7 +113,7 @@ def _joined(pages: list[tuple[int, bytes]]) -> tuple[tuple[int, bytes], ...]:
 
 
 def _regions(path: Path, config: Config) -> Iterable[Region]:
-    """Return the tensors of ``meta.json``, without malformed entries."""
+    """Skip malformed entries of ``meta.json``."""
     try:
         with open(path, encoding="utf-8") as file:
             data = json.loads(file.read(_LARGEST_META))
@@ -154,7 +153,7 @@ def _array(archive: Archive, member: str) -> npt.NDArray[Any]:
 
 
 def _arrays(folder: Path, name: str, wanted: dict[str, tuple[int, str]]) -> dict[str, npt.NDArray[Any]]:
-    """Return arrays of an npz file with the wanted dimensions and dtypes, without pickle."""
+    """Read arrays with the wanted dimensions and dtypes, without pickle."""
     try:
         with open(folder / name, "rb") as file:
             if not is_archive(file):
@@ -166,7 +165,7 @@ def _arrays(folder: Path, name: str, wanted: dict[str, tuple[int, str]]) -> dict
         raise ProgramError(f"{name} cannot be read: {error.strerror or error}") from None
     except ProgramError as error:
         raise ProgramError(f"{name}: {error}") from None
-    except Exception as error:  # damaged data raise too many types of exceptions to list
+    except Exception as error:  # damaged data raise many types
         raise ProgramError(f"{name} is damaged: {damage(error)}") from None
     for key, (dimensions, dtype) in wanted.items():
         if key not in found:

@@ -1,4 +1,4 @@
-"""The DRAM window, held sparsely: untouched memory reads as zero."""
+"""The DRAM window. Untouched memory reads as zero."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -13,16 +13,15 @@ from accel.core.instruction_access import DramRows
 Bytes = npt.NDArray[np.uint8]
 
 _GRAIN = 1 << 16
-"""Extents start and end at multiples of this many bytes."""
 _SPARSE_SPAN = 1 << 22
-"""Rows that span more bytes than this may be held apart from one another."""
+"""Rows that span more may lie in several extents."""
 
 
 class Dram:
     """Bytes ``[base, base + size)``.
 
     Touched memory lives in *extents*, arrays that never overlap or adjoin. An access within an extent is a
-    view. :meth:`reserve` makes extents in advance.
+    view.
     """
 
     def __init__(self, base: int, size: int) -> None:
@@ -31,7 +30,7 @@ class Dram:
         self._starts: list[int] = []
         self._extents: list[Bytes] = []
         self.moves = 0
-        """How often extents have been made, grown or replaced: views stay valid while this is the same."""
+        """Views stay valid while this count of new, grown or replaced extents does not change."""
 
     @classmethod
     def of(cls, config: Config) -> "Dram":
@@ -48,7 +47,6 @@ class Dram:
             self._locate(start, stop)
 
     def read(self, address: int, length: int) -> Bytes:
-        """Return a copy."""
         return self._view(address, length).copy()
 
     def write(self, address: int, data: bytes | Bytes) -> None:
@@ -63,7 +61,7 @@ class Dram:
         return np.array(self.view_rows(rows), order="C")
 
     def lasting_rows(self, rows: DramRows) -> Bytes | None:
-        """Return a view, uint8[rows, row_bytes], valid until :attr:`moves` changes, if possible."""
+        """Return a view, uint8[rows, row_bytes], valid until :attr:`moves` changes, or None."""
         return self._strided(rows) if self._in_one_extent(rows) else None
 
     def view_rows(self, rows: DramRows) -> Bytes:
@@ -80,7 +78,6 @@ class Dram:
             self._view(rows.start + y * rows.stride, rows.row_bytes)[:] = data[y]
 
     def pages(self) -> Iterator[tuple[int, Bytes]]:
-        """Yield address and content of non-zero 4 KiB pages, in order."""
         for start, extent in zip(self._starts, self._extents, strict=True):
             pages = extent.reshape(-1, PAGE_BYTES)
             for index in np.flatnonzero(pages.any(axis=1)).tolist():
@@ -93,7 +90,6 @@ class Dram:
         return twin
 
     def assign(self, other: "Dram") -> None:
-        """Copy another window of the same place and size."""
         self.moves += 1
         self._starts = list(other._starts)
         self._extents = [extent.copy() for extent in other._extents]
@@ -128,8 +124,7 @@ class Dram:
         return np.ndarray(shape, np.uint8, buffer=extent.data, offset=offset, strides=strides)
 
     def _locate(self, start: int, stop: int) -> tuple[Bytes, int]:
-        """Return the extent that holds ``[start, stop)``, made or grown if necessary, and the offset in
-        it."""
+        """Return an extent with ``[start, stop)``, made or grown if necessary, and the offset in it."""
         if start < self.base or stop > self.base + self.size:
             raise ProgramError(
                 f"DRAM bytes {start:#x}..{stop - 1:#x} are asked for; the window is "

@@ -15,17 +15,15 @@ T = TypeVar("T")
 _NAME = re.compile(r"[\w.-]+")
 
 NO_PART = -1
-"""In place of a part's number where an instruction touches no DRAM."""
+"""For instructions that touch no DRAM."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A range of DRAM that moves as one, with an offset in the window.
-
-    Parts are equal if their ranges are.
+    """A range of the window that moves as one.
 
     Attributes:
-        name: of the content, or empty.
+        name: of the content, or empty. Equality ignores it.
     """
 
     offset: int
@@ -40,10 +38,10 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class References:
-    """The parts of a program, and the part of each instruction.
+    """Parts of a program, by instruction.
 
     Attributes:
-        of: int32[instructions], the number of a part or :data:`NO_PART`.
+        of: int32[instructions], number of a part, or :data:`NO_PART`.
     """
 
     parts: tuple[Part, ...]
@@ -57,7 +55,7 @@ class References:
     __hash__ = None  # type: ignore[assignment]
 
     def part(self, index: int) -> Part | None:
-        """The part of an instruction, or None without an access."""
+        """Part of an instruction, or None without an access."""
         number = int(self.of[index])
         return None if number == NO_PART else self.parts[number]
 
@@ -104,7 +102,7 @@ def _part(data: dict[str, Any]) -> Part:
 # --- tables in program files: records in the manifest, and a number of one for each instruction -----
 
 NUMBER_BYTES = 2
-"""Bytes of a record in a table's member."""
+"""Bytes of a number in a table's member."""
 _MOST = (1 << 8 * NUMBER_BYTES) - 1
 
 
@@ -128,7 +126,7 @@ def read_records(name: str, data: object, read: Callable[[dict[str, Any]], T]) -
     """Read the records of a table.
 
     Raises:
-        ProgramError: one is damaged.
+        ProgramError: a damaged one.
     """
     try:
         if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
@@ -139,10 +137,10 @@ def read_records(name: str, data: object, read: Callable[[dict[str, Any]], T]) -
 
 
 def check_numbers(name: str, numbers: npt.NDArray[np.int32], count: int, *, least: int = NO_PART) -> None:
-    """Refuse numbers of records that do not exist.
+    """Refuse numbers outside of the records.
 
     Raises:
-        ProgramError: naming the first instruction with an invalid number.
+        ProgramError: names the first wrong instruction.
     """
     bad = np.flatnonzero((numbers < least) | (numbers >= count))
     if len(bad):

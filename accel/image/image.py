@@ -1,10 +1,9 @@
 """The program image and its file.
 
-An image is everything that a run needs. Its file is a zip archive of ``program.json`` and the raw
-instructions and segments. The archive's checksums guard every byte, and nothing in it is ever executed. Older
-releases skip the optional parts: the DRAM part of each instruction (``references`` and ``references.bin``,
-:mod:`accel.image.dram_references`), and its origin (``provenance`` and ``provenance.bin``,
-:mod:`accel.image.provenance`).
+An image has everything for a run. Its file is a zip archive of ``program.json``, instructions and segments,
+with checksums. Nothing in it is executed. Older releases skip the optional DRAM part of each instruction
+(``references`` and ``references.bin``, :mod:`accel.image.dram_references`), and its origin (``provenance``
+and ``provenance.bin``, :mod:`accel.image.provenance`).
 """
 
 import io
@@ -39,17 +38,17 @@ __all__ = ["FORMAT", "FORMAT_VERSION", "Image", "ImageTensor", "Region", "check_
 
 FORMAT = "accel-program"
 NETWORK_FORMAT = "accel-network"
-"""Of files that hold several programs and a graph."""
+"""For several programs and a graph."""
 RUN_FORMAT = "accel-run"
-"""Of files that hold what a run took."""
+"""For the figures of a run."""
 MODEL_SUFFIXES = (".onnx", ".tflite")
-"""Of files of which ``accel compile onnx`` makes programs."""
+"""Models of ``accel compile onnx``."""
 FORMAT_VERSION = 3
-"""Older files load, newer ones are refused. A program is written in the oldest version that can hold it."""
+"""Newer files are refused. A program is written in the oldest possible version."""
 
 
 def format_version(config: Config, tensors: Iterable[ImageTensor] = ()) -> int:
-    """Return the version of a file: 3 with a view of a tensor, else 2 for ``post=1``, else 1."""
+    """Return 3 with a view of a tensor, else 2 for ``post=1``, else 1."""
     if any(tensor.view is not None for tensor in tensors):
         return 3
     return 2 if config.post else 1
@@ -67,7 +66,7 @@ def is_network(path: str | Path) -> bool:
             if not is_archive(file) or not file.seekable():
                 return False
             manifest = Archive(file).manifest()
-    except Exception:  # whatever is wrong with it, those who read programs say it better
+    except Exception:  # readers of programs report the error
         return False
     return isinstance(manifest, dict) and manifest.get("format") == NETWORK_FORMAT
 
@@ -80,11 +79,11 @@ class Image:
         config: its timing may be replaced for a run.
         code_offset: offset of the first instruction in the window.
         segments: offsets and contents of micro-ops and packed constants.
-        start: initial state of a run, except DRAM.
+        start: initial state, except DRAM.
         expected: results of a test program.
-        compile_seconds: duration of the compilation, if known. Only files of older releases hold it.
-        references: the part of DRAM of each instruction, if known.
-        provenance: the origin of each instruction, if known.
+        compile_seconds: if known. Only files of older releases have it.
+        references: DRAM part of each instruction, if known.
+        provenance: origin of each instruction, if known.
     """
 
     config: Config
@@ -108,7 +107,7 @@ class Image:
 
     @property
     def size(self) -> int:
-        """Bytes of DRAM from the start of the window."""
+        """Bytes of DRAM, from the window's start."""
         return max(stop for _, stop in self.spans())
 
     @property
@@ -123,8 +122,7 @@ class Image:
 
     @property
     def packing_factor(self) -> float | None:
-        """Packed bytes of the inputs, divided by their own bytes: more than 1 with filled elements and
-        repeated data."""
+        """Packed bytes per byte of the inputs: more than 1 with filled elements or repeated data."""
         inputs = {tensor.name: tensor for tensor in self.tensors if tensor.role == "input"}.values()
         given = sum(math.prod(one.shape) * np.dtype(one.dtype).itemsize for one in inputs)
         return self.packed_bytes / given if given else None
@@ -133,7 +131,7 @@ class Image:
         """Return the program with another timing.
 
         Raises:
-            ProgramError: its initial state or expectations do not fit.
+            ProgramError: initial state or expectations do not fit.
         """
         values = {f: getattr(self, f) for f in self.__dataclass_fields__}
         changed = type(self)(**(values | {"config": config.with_geometry_of(self.config)}))
@@ -148,7 +146,7 @@ class Image:
         """Return a new DRAM window with instructions, micro-ops and constants.
 
         Raises:
-            ProgramError: the configured window is too small.
+            ProgramError: the window is too small.
         """
         if self.size > self.config.mem_size:
             raise ProgramError(
@@ -164,7 +162,7 @@ class Image:
         return memory
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        """Yield start and stop of everything in DRAM, in the window."""
+        """Yield start and stop of everything in the window."""
         yield self.code_offset, self.code_offset + len(self.code)
         for offset, content in self.segments:
             yield offset, offset + len(content)
@@ -175,7 +173,7 @@ class Image:
 
     @property
     def passes_off(self) -> tuple[str, ...]:
-        """Reorder passes that were turned off."""
+        """Disabled reorder passes."""
         options = None if self.source is None else self.source.options
         return () if options is None else options.without
 
@@ -209,7 +207,7 @@ class Image:
         """Write the program file, all or nothing.
 
         Raises:
-            ProgramError: it cannot be written.
+            ProgramError: the file cannot be written.
         """
         target = check_path("program", path)
         buffer = io.BytesIO()
@@ -218,7 +216,7 @@ class Image:
         write_atomically(target, buffer.getvalue())
 
     def contents(self) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
-        """Return a manifest, and members by name."""
+        """Return manifest and members."""
         members = [(_INSTRUCTIONS, self.code)]
         members += [(_segment_name(number), content) for number, (_, content) in enumerate(self.segments)]
         if self.references is not None:
@@ -250,7 +248,7 @@ class Image:
         """Read a program file.
 
         Raises:
-            ProgramError: it cannot be read, is damaged, no program file, or from a newer version.
+            ProgramError: the file is unreadable, damaged, newer, or no program file.
         """
         source = check_path("program", path)
         name = f"program {str(path)!r}"
@@ -269,7 +267,7 @@ class Image:
             return cls._parse(file)
         except AccelError as error:
             raise ProgramError(f"{name}: {error}") from None
-        except Exception as error:  # damaged data raise too many types of exceptions to list
+        except Exception as error:  # damaged data raise many types
             raise ProgramError(f"{name} is damaged: {damage(error)}") from None
 
     @classmethod
@@ -285,7 +283,7 @@ class Image:
             prefix: before each member's name.
 
         Raises:
-            ProgramError: a part is missing, damaged or from a newer version.
+            ProgramError: a missing, damaged or newer part.
         """
         version = _checked_version(manifest)
         config = _config(read_entry(manifest, "config", dict))
@@ -357,7 +355,7 @@ def _checked_version(manifest: Any) -> int:
 
 
 def _config(data: dict[str, Any]) -> Config:
-    """Fields that an older release did not have take their defaults."""
+    """Fields unknown to an older release have defaults."""
     for name, spec in SPECS.items():
         if spec.kind == "geometry" and (data.get("post") or not spec.post) and not spec.optional:
             read_entry(data, name, int)

@@ -18,15 +18,15 @@ Role = Literal["input", "output", "constant"]
 
 @dataclass(frozen=True, kw_only=True)
 class ImageTensor:
-    """A packed tensor in DRAM. An input in two layouts has two of them.
+    """A packed tensor in DRAM. An input may have several, with different layouts.
 
     Attributes:
-        offset: of the first byte in the window.
-        dtype: of its values in DRAM, ``int8``, ``uint8`` or ``int32``.
+        offset: bytes in the window.
+        dtype: of values in DRAM, ``int8``, ``uint8`` or ``int32``.
         layout: from the packed to the plain, perhaps wide, array.
         preparation: how the host changes an int32 input before packing.
         widening: how the host widens an input before packing.
-        view: how the host rearranges a tensor of another shape before that.
+        view: how the host rearranges a tensor of another shape before widening.
     """
 
     name: str
@@ -40,7 +40,6 @@ class ImageTensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The user's shape."""
         return self.inner_shape if self.view is None else self.view.shape
 
     @property
@@ -66,7 +65,6 @@ class ImageTensor:
         }
 
     def pack(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-        """Return bytes for DRAM."""
         if self.preparation is not None:
             values = self.preparation.apply(self.name, values)
         if self.view is not None:
@@ -76,7 +74,6 @@ class ImageTensor:
         return array_bytes(self.layout.pack(values))
 
     def unpack(self, raw: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        """Return plain values."""
         packed = raw.view(np.dtype(self.dtype).newbyteorder("<")).reshape(self.layout.packed)
         values = self.layout.unpack(packed)
         if self.widening is not None:
@@ -171,6 +168,6 @@ def _preparation(name: str, dtype: str, data: dict[str, Any]) -> Preparation:
 
 
 def array_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Return the little-endian bytes of a packed array."""
+    """Return little-endian bytes."""
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     return np.ascontiguousarray(little).reshape(-1).view(np.uint8)

@@ -1,9 +1,8 @@
-"""The link step: it places the parts of programs in DRAM, and patches the addresses of transfers.
+"""The linker places parts of programs in DRAM, and patches addresses of transfers.
 
-Adding to the encoded ``dram_base`` of all instructions that refer to a part moves it.
+To move a part, it adds to ``dram_base`` of all instructions that refer to it.
 
-A part keeps its offset within a page. Bursts end at pages, so a program takes the same number of cycles at
-every address.
+A part keeps its offset within a page, where bursts end, so cycles do not depend on addresses.
 """
 
 from bisect import bisect_right
@@ -28,20 +27,20 @@ _IMMOVABLE = "the program cannot be moved in DRAM"
 
 
 class _Fields(NamedTuple):
-    """The ``dram_base`` fields of one class of instructions."""
+    """``dram_base`` of one class of instructions."""
 
     slot: Slot
     rows: npt.NDArray[np.intp]
-    """Which instructions of the program they are."""
+    """Indices of instructions."""
     parts: npt.NDArray[np.intp]
     element_bytes: npt.NDArray[np.int64]
 
 
 class Addresses:
-    """The address fields of a program.
+    """Address fields of a program.
 
     Args:
-        of: part number of each instruction, or ``NO_PART``.
+        of: part of each instruction, or ``NO_PART``.
     """
 
     def __init__(
@@ -74,10 +73,10 @@ class Addresses:
             self._fields.append(_Fields(slot, rows, numbers[rows], sizes[program.places[rows]]))
 
     def moved(self, code: bytes, distances: Sequence[int]) -> bytes:
-        """Move every part by a number of bytes.
+        """Move each part by a number of bytes.
 
         Raises:
-            ProgramError: an address leaves its field.
+            ProgramError: an address overflows its field.
         """
         steps = np.asarray(distances, dtype=np.int64)
         for field in self._fields:
@@ -90,13 +89,13 @@ class Addresses:
 
 
 class Linker(Generic[ImageT]):
-    """Places one program any number of times.
+    """Places a program any number of times.
 
     Args:
-        image: without references, each transfer must access one part only, and none the instructions.
+        image: without references, each transfer must access a single part, and none the instructions.
 
     Raises:
-        ProgramError: it cannot be moved.
+        ProgramError: the program cannot be moved.
     """
 
     def __init__(self, image: ImageT) -> None:
@@ -114,11 +113,11 @@ class Linker(Generic[ImageT]):
         self._addresses = Addresses(image.instructions, references.of, image.config)
 
     def linked(self, places: Mapping[Part, int], *, within_pages: bool = False) -> ImageT:
-        """Return the program with its parts at other offsets.
+        """Return the program with parts at other offsets.
 
         Args:
-            places: new offsets, with the old offsets within a page.
-            within_pages: whether offsets within a page may change, and so bursts and cycles.
+            places: new offsets, equal to old ones within a page.
+            within_pages: whether offsets within a page may change, and so cycles.
 
         Raises:
             ProgramError: a part changes its offset within a page or element, or leaves the window.
@@ -164,18 +163,18 @@ def parts(image: Image) -> tuple[Part, ...]:
 
 
 def linked(image: ImageT, places: Mapping[Part, int]) -> ImageT:
-    """Move the parts of an image, see :meth:`Linker.linked`."""
+    """Move parts of an image, see :meth:`Linker.linked`."""
     return Linker(image).linked(places)
 
 
 def alignment(config: Config) -> int:
-    """Return the bytes by whose multiples parts move: pages, and elements of every memory."""
+    """Return the step of moves in bytes: pages, and elements of every memory."""
     routes = (route for cls in TRANSFERS for route in routes_of(cls, config).values())
     return max(PAGE_BYTES, *(route.element_bytes(config) for route in routes))
 
 
 def by_address(image: Image, parts: Sequence[Part]) -> References:
-    """Return the references of a program whose instructions access one part each."""
+    """Make references for instructions that access one part each."""
     order = sorted(range(len(parts)), key=lambda number: (parts[number].offset, parts[number].stop))
     starts = [parts[number].offset for number in order]
     of = np.full(len(image.code) // INSTRUCTION_BYTES, NO_PART, dtype=np.int32)
@@ -201,7 +200,6 @@ def _check_places(places: Mapping[Part, int], config: Config, step: int) -> None
 
 
 def _spans(image: Image) -> list[tuple[int, int] | None]:
-    """Return the bytes that each instruction accesses, in the window, or None."""
     base = image.config.mem_base
     known: dict[int, tuple[int, int] | None] = {}  # equal instructions are one object
     found = []
@@ -227,7 +225,6 @@ def _check_spans(image: Image, references: References) -> None:
 
 
 def _inferred(image: Image) -> References:
-    """Return the references of a program that has none."""
     found = by_address(image, _parts_between(image))
     code = range(image.code_offset, image.code_offset + len(image.code))
     for index, span in enumerate(_spans(image)):

@@ -1,4 +1,4 @@
-"""The entries of a manifest, with checked types."""
+"""Entries of a manifest, with checked types."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -20,18 +20,18 @@ def read_entry(data: Any, key: str, kind: type[T]) -> T:
 
 
 def read_optional(data: Any, key: str, kind: type[T]) -> T | None:
-    """Return a value that may be missing, or null."""
+    """Return a value or None."""
     return None if data.get(key) is None else read_entry(data, key, kind)
 
 
 def read_object(data: Any, key: str, make: Callable[[dict[str, Any]], T]) -> T | None:
-    """Return the converted object, or None if it is missing or null."""
+    """Return the converted object, or None."""
     value: dict[str, Any] | None = read_optional(data, key, dict)
     return None if value is None else make(value)
 
 
 def read_offset(data: Any, key: str = "offset") -> int:
-    """Return an offset in the window, in bytes."""
+    """Return an offset in bytes."""
     value = read_entry(data, key, int)
     if value < 0:
         raise ProgramError(f"{key} is {value} in its manifest; it must not be negative")

@@ -1,7 +1,7 @@
-"""How a tensor lies in DRAM: an affine map from packed to logical indices.
+"""Layouts in DRAM: affine maps from packed to logical indices.
 
-VTA's DMA moves whole elements, so the host packs arrays into elements and unpacks results. Incomplete
-elements hold zeros.
+DMA moves whole elements, so the host packs arrays into elements and unpacks results. Zeros fill incomplete
+elements.
 """
 
 import reprlib
@@ -16,16 +16,12 @@ from accel.base.errors import ProgramError, ShapeError
 from accel.image.tensor_view import integers
 
 _FARTHEST = (1 << 32) - 1
-"""Two int32 differ by no more."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """How the host changes values before packing: ``clip(value, *bounds) + offset``.
-
-    Attributes:
-        accepted: values outside of this range are refused.
-    """
+    """The host's change of values: ``clip(value, *bounds) + offset``. Values outside of ``accepted`` are
+    refused."""
 
     accepted: tuple[int, int]
     bounds: tuple[int, int]
@@ -37,7 +33,6 @@ class Preparation:
                 raise ProgramError(f"a preparation has the number {number}; it must be in ±{_FARTHEST}")
 
     def apply(self, name: str, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Return values to pack."""
         low, high = self.accepted
         if values.size and (values.min() < low or values.max() > high):
             worst = values.min() if values.min() < low else values.max()
@@ -46,7 +41,6 @@ class Preparation:
         return (clipped + self.offset).astype(np.int32)
 
     def undo(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Return values that :meth:`apply` turns into these."""
         return (values.astype(np.int64) - self.offset).astype(np.int32)
 
     def accepts(self, values: npt.NDArray[np.int32]) -> bool:
@@ -64,10 +58,10 @@ class Preparation:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockDiagonal:
-    """How the host widens the weights of a grouped computation.
+    """The host's widening of weights of a grouped computation.
 
-    Rows are outputs, columns inputs of one group. With ``merged`` groups side by side, a row has zeros in the
-    columns of the others:
+    Rows are outputs, columns inputs of a group. A row has zeros in the columns of the other ``merged``
+    groups:
 
         [a b]           [a b 0 0]
         [c d]     ->    [0 0 c d]     two merged groups of one row and two columns each
@@ -95,7 +89,6 @@ class BlockDiagonal:
         return np.ascontiguousarray(wide[self._own(wide.shape[0], wide.shape[1] // self.merged)])
 
     def narrow_shape(self, wide: tuple[int, ...]) -> tuple[int, ...]:
-        """Raise a ProgramError if the columns do not match the number of groups."""
         if len(wide) < 2 or wide[1] % self.merged:
             raise ProgramError(f"weights of shape {list(wide)} are not those of {self.merged} merged groups")
         return (wide[0], wide[1] // self.merged, *wide[2:])
@@ -110,12 +103,12 @@ class BlockDiagonal:
 
 @dataclass(frozen=True, kw_only=True)
 class Interleaved:
-    """How the host makes PAR from a bias: a pair of bias and scale for each channel.
+    """The host's PAR from a bias: bias and scale of each channel.
 
         [a b]     ->    [[a s] [b t]]
 
     Attributes:
-        words: int32 scales, one for each channel or one for all.
+        words: int32 scales, for each channel or for all.
     """
 
     channels: int
@@ -136,7 +129,6 @@ class Interleaved:
         return np.ascontiguousarray(wide[:, 0])
 
     def narrow_shape(self, wide: tuple[int, ...]) -> tuple[int, ...]:
-        """Raise a ProgramError for another number of channels."""
         if wide != (self.channels, 2):
             raise ProgramError(f"parameters of shape {list(wide)} are not those of {self.channels} channels")
         return wide[:1]
@@ -150,9 +142,9 @@ class PackedLayout:
     """``logical[d] = sum over k of coefficients[d][k] * packed[k]``.
 
     Attributes:
-        packed: shape of the packed array, with the element's dimensions last.
-        coefficients: a row per logical dimension, a column per packed one, none negative. A column of zeros
-            repeats the data.
+        packed: packed shape, with the element's dimensions last.
+        coefficients: a row per logical dimension, a column per packed one, not negative. A column of zeros
+            repeats data.
     """
 
     shape: tuple[int, ...]
@@ -182,7 +174,7 @@ class PackedLayout:
 
     @property
     def repeats(self) -> bool:
-        """Whether a packed dimension repeats the data, which excludes outputs."""
+        """Whether a dimension repeats data, which outputs cannot."""
         columns = zip(*self.coefficients, strict=True)
         return any(size > 1 and not any(c) for size, c in zip(self.packed, columns, strict=True))
 
@@ -198,7 +190,7 @@ class PackedLayout:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Shape of the plain array with all packed values."""
+        """Shape of the plain array, including filled elements."""
         reach = (
             1 + sum(c * (n - 1) for c, n in zip(row, self.packed, strict=True)) for row in self.coefficients
         )
@@ -223,7 +215,6 @@ class PackedLayout:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "PackedLayout":
-        """Raise a ProgramError for damaged data."""
         missing = [key for key in cls.__dataclass_fields__ if key not in data]
         if missing:
             raise ProgramError(f"a layout has no {missing[0]!r}")
@@ -241,11 +232,11 @@ class PackedLayout:
 
 
 def blocked(shape: tuple[int, ...], element: tuple[tuple[int | None, int], ...]) -> PackedLayout:
-    """Return the layout of elements that are blocks, in row-major order.
+    """Return a row-major layout of blocks.
 
     Args:
-        element: tensor's dimension, or None where data repeats, and block's size, for each dimension of an
-            element.
+        element: for each dimension of an element, the tensor's dimension, or None where data repeats, and the
+            block's size.
     """
     widths = {d: size for d, size in element if d is not None}
     outer = tuple(-(-n // widths.get(d, 1)) for d, n in enumerate(shape))

@@ -9,7 +9,7 @@ from accel.base.errors import ProgramError, nearest
 from accel.base.json_types import kind_of
 
 Step = dict[str, Any]
-"""One operator call of a schedule: ``op`` and its arguments, which differ from operator to operator."""
+"""A step of a schedule: ``op`` and its arguments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class Options:
 
     Attributes:
         workload: for example ``conv2d``, or None for a user's schedule.
-        fold: whether reset and bias were folded into one step, if known.
+        fold: whether reset and bias are one step, if known.
     """
 
     workload: str | None = None
@@ -27,7 +27,6 @@ class Options:
     without: tuple[str, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
-        """Return plain data without unknown values."""
         named = {} if self.workload is None else {"workload": self.workload}
         fold = {} if self.fold is None else {"fold": self.fold}
         without = {"without": list(self.without)} if self.without else {}
@@ -35,7 +34,6 @@ class Options:
 
     @classmethod
     def from_data(cls, data: object) -> Self:
-        """Raise a ProgramError for damaged data."""
         values = _object("the options of the source are", data)
         workload, fold = values.pop("workload", None), values.pop("fold", None)
         if not isinstance(workload, str | None):
@@ -51,7 +49,6 @@ class Options:
 
 
 PLAIN = "plain"
-"""The mapping of an operator to itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +63,6 @@ class Mapped:
 
     @classmethod
     def from_data(cls, data: object) -> Self:
-        """Raise a ProgramError for damaged data."""
         values = _object("the mapping of the source is", data)
         name, expression = values.get("name"), values.get("expression")
         if not isinstance(name, str) or not name:
@@ -78,11 +74,11 @@ class Mapped:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The source of a program, as far as known.
+    """Known source of a program.
 
     Attributes:
-        expression: the tensor expression, as :mod:`accel.compiler.expr.expression_data` writes it.
-        mapped: the expression of the schedule, or None if it is ``expression``.
+        expression: as :mod:`accel.compiler.expr.expression_data` writes it.
+        mapped: the schedule's expression, if not ``expression``.
     """
 
     expression: Mapping[str, Any] | None = None
@@ -101,7 +97,7 @@ class Source:
 
     @classmethod
     def from_data(cls, data: object) -> Self:
-        """Raise a ProgramError for damaged data. Expression and schedule are checked later."""
+        """Expression and schedule are checked later."""
         values = _object("the source is", data)
         known = [one.name for one in fields(cls)]
         for name in values:

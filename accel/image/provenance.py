@@ -1,4 +1,4 @@
-"""Where each instruction of a program comes from."""
+"""Origins of instructions."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
@@ -10,8 +10,8 @@ from accel.base.errors import ProgramError
 from accel.image.dram_references import check_numbers, numbers_from_bytes, read_records
 
 Kind = Literal["load", "store", "intrinsic", "alu", "clear", "micro-ops", "tokens", "finish"]
-"""Kinds of statements: a copy from or to DRAM, a declared intrinsic, an ALU operation, a buffer set to
-zero. Instructions outside the nest have kinds, too: LOADs of micro-ops, token carriers, FINISH."""
+"""Kinds of statements: copies from or to DRAM, declared intrinsics, ALU operations, and buffers set to
+zero. Outside the nest: LOADs of micro-ops, token carriers, FINISH."""
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -20,12 +20,12 @@ class Statement:
     """The origin of instructions.
 
     Attributes:
-        text: as the stage ``threads`` prints it, or empty outside the nest.
-        stage: its stage of the schedule, or empty.
-        step: number of the schedule step that shaped it.
-        tensor: the tensor that it moves or computes, preferably in DRAM.
-        reads: other tensors that it reads.
-        loops: names of the loops around it, outermost first.
+        text: as in the stage ``threads``, or empty outside the nest.
+        stage: of the schedule, or empty.
+        step: number of the schedule's step that shaped it.
+        tensor: moved or computed tensor, preferably in DRAM.
+        reads: other read tensors.
+        loops: names of its loops, outermost first.
     """
 
     kind: Kind
@@ -52,7 +52,7 @@ def read_statement(data: dict[str, Any]) -> Statement:
     """Invert :meth:`Statement.to_dict`.
 
     Raises:
-        ValueError: a value is of the wrong type, or unknown.
+        ValueError: a wrong type, or unknown value.
     """
     texts = [data.get(name, "") for name in ("text", "stage", "tensor")]
     lists = [data.get(name, []) for name in ("reads", "loops")]
@@ -76,11 +76,11 @@ def read_statement(data: dict[str, Any]) -> Statement:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Provenance:
-    """The statements of a program's instructions.
+    """Statements by instruction.
 
     Attributes:
-        statements: by first instruction.
-        of: int32[instructions], the number of a statement.
+        statements: in the order of first instructions.
+        of: int32[instructions], number of a statement.
     """
 
     statements: tuple[Statement, ...]
@@ -116,7 +116,7 @@ class Provenance:
         """Invert :meth:`to_data` and :func:`~accel.image.dram_references.numbers_to_bytes`.
 
         Raises:
-            ProgramError: they are damaged.
+            ProgramError: for damaged data.
         """
         statements = read_records("provenance", data, read_statement)
         return cls(statements=statements, of=numbers_from_bytes(numbers))

@@ -1,8 +1,8 @@
-"""How the host arranges a tensor for a program whose own tensor has another shape.
+"""Tensors that the host rearranges for a program.
 
-A *mapping* computes an operator as another one: a convolution as a matrix product, say, whose rows are
-windows of the picture. The program's tensors then hold the user's values rearranged, perhaps repeated, with a
-fill value around the edges.
+A *mapping* computes an operator as another one, for example a convolution as a matrix product whose rows are
+windows. The program's tensors then have the user's values in another order, perhaps repeated, with a fill
+value around the edges.
 """
 
 import reprlib
@@ -17,7 +17,7 @@ from accel.base.errors import ProgramError
 
 _MOST_DIMENSIONS = 16
 _LARGEST = 1 << 40
-"""No number of a view is larger, so that what is computed of a few of them stays small."""
+"""Maximum of numbers in a view, so that sums and products stay small."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +25,8 @@ class View:
     """``inner.reshape(sizes)[k] = tensor[coefficients @ k - before]``, and ``fill`` beyond the edges.
 
     Attributes:
-        sizes: dimensions of the view, in row-major order.
-        coefficients: a row per dimension of the user's tensor, a column per one of ``sizes``.
+        sizes: of the view, in row-major order.
+        coefficients: a row per dimension of the user's tensor, a column per ``sizes``.
     """
 
     shape: tuple[int, ...]
@@ -51,7 +51,6 @@ class View:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Shape of the user's tensor with its edges."""
         return tuple(low + size + high for low, size, high in self._edges())
 
     @property
@@ -63,7 +62,7 @@ class View:
         return prod(self.sizes)
 
     def _edges(self) -> list[tuple[int, int, int]]:
-        """Return numbers of indices before, in and after the tensor, by dimension."""
+        """Return indices before, in and after the tensor, by dimension."""
         found = []
         for size, before, row in zip(self.shape, self.before, self.coefficients, strict=True):
             low = sum(c * (n - 1) for c, n in zip(row, self.sizes, strict=True) if c < 0) - before
@@ -72,7 +71,6 @@ class View:
         return found
 
     def gather(self, tensor: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """Return the program's values, in this shape."""
         around = [(low, high) for low, _, high in self._edges()]
         padded = np.ascontiguousarray(tensor)
         if self.fills:
@@ -88,22 +86,20 @@ class View:
 
     @property
     def is_one_to_one(self) -> bool:
-        """Whether the program's tensor has each value exactly once, as an output must."""
+        """Whether each value appears once, as in an output."""
         ones = np.ones(self.shape, dtype=np.bool_)
         blank = replace(self, fill=0)
         inside = int(np.count_nonzero(blank.gather(ones, self.sizes)))
         return inside == ones.size and bool(blank.scatter(np.ones(self.sizes, dtype=np.bool_)).all())
 
     def _strided(self, padded: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the program's dimensions as they lie in the user's tensor, with edges."""
         start, strides = self.walk()
         nbytes = padded.itemsize
         first = padded.reshape(-1)[start:]
         return np.lib.stride_tricks.as_strided(first, self.sizes, [step * nbytes for step in strides])
 
     def walk(self) -> tuple[int, tuple[int, ...]]:
-        """Return the program's first value in an array of :attr:`extents`, and the stride of each of
-        ``sizes``, in values."""
+        """Return the first value in an array of :attr:`extents`, and the strides of ``sizes``, in values."""
         edges = self._edges()
         steps = [prod(self.extents[d + 1 :]) for d in range(len(edges))]
         start = sum(
@@ -126,7 +122,6 @@ class View:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "View":
-        """Raise a ProgramError for damaged data."""
         missing = [key for key in cls.__dataclass_fields__ if key not in data]
         if missing:
             raise ProgramError(f"a view has no {missing[0]!r}")
@@ -143,7 +138,7 @@ class View:
 
 
 def integers(what: str, data: Any) -> tuple[int, ...]:
-    """Convert a list of integers in a file, or raise a ProgramError."""
+    """Raise a ProgramError unless a file has a list of integers."""
     if not isinstance(data, list) or any(type(n) is not int for n in data):
         raise ProgramError(f"{what} has {reprlib.repr(data)}; a list of integers is needed")
     return tuple(data)

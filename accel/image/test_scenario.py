@@ -1,4 +1,4 @@
-"""The initial state and the expected results of a test program."""
+"""Initial state and expected results of a test."""
 
 import base64
 import binascii
@@ -16,21 +16,20 @@ from accel.core.scratchpad_specs import scratchpads_of
 
 T = TypeVar("T")
 Tokens = tuple[int, int, int, int]
-"""The four token counters, in the order of :class:`~accel.core.token_rules.Counter`."""
+"""In the order of :class:`~accel.core.token_rules.Counter`."""
 
 NO_TOKENS: Tokens = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """Elements of a scratchpad from ``element`` on, as little-endian bytes of software's type."""
+    """Elements of a scratchpad from ``element``, as little-endian bytes of software's type."""
 
     scratchpad: str
     element: int
     data: bytes
 
     def check(self, config: Config) -> None:
-        """Check the contents."""
         pads = scratchpads_of(config)
         pad = pads.get(self.scratchpad)
         if pad is None:
@@ -70,7 +69,7 @@ class Contents:
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """The initial state except DRAM. Other scratchpad elements are arbitrary."""
+    """Initial state except DRAM. Other elements of scratchpads are arbitrary."""
 
     contents: tuple[Contents, ...] = ()
     tokens: Tokens = NO_TOKENS
@@ -97,12 +96,12 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """The expected results of a run.
+    """Expected results.
 
     Attributes:
-        cause: of the error that ends it, or NONE.
-        instruction: at which it ends, or None for any.
-        tokens: counters at the end, or None for any.
+        cause: of the error that ends the run, or NONE.
+        instruction: where the run ends, or None for any.
+        tokens: at the end, or None for any.
         racy: whether the token check must find a race.
     """
 
@@ -139,7 +138,7 @@ class Expected:
 
 
 def cause_by_label(label: str, *, of_error: bool = False) -> Cause:
-    """Return the cause with a name, for example ``dst-index``."""
+    """Return a cause by name, for example ``dst-index``."""
     named = {cause.label: cause for cause in Cause if cause is not Cause.NONE or not of_error}
     if label not in named:
         raise ProgramError(f"{label!r} is not a cause of an error; {nearest(label, named)}")

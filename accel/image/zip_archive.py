@@ -1,26 +1,30 @@
-"""The zip archive of a program file: one manifest and raw members, read within limits.
+"""Zip archives of a manifest and raw members, with limits.
 
-Compressed members can expand to gigabytes. So unpacked sizes are limited. Larger members are written
-uncompressed.
+Compressed members could expand to gigabytes, so unpacked sizes are limited. Larger members are stored
+uncompressed, and so are those that hardly shrink.
 """
 
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterable
 from typing import IO, Any
 
 from accel.base.errors import ProgramError
 
 MAGIC = b"PK\x03\x04"
-"""The first bytes of an archive."""
 MANIFEST = "program.json"
 LARGEST_MANIFEST = 8 << 20
-"""Bytes that a manifest may have in a file of any size. Parsed, it takes up to 25 times more memory."""
+"""Bytes of a manifest in a file of any size. Parsed, it takes up to 25 times more memory."""
 LARGEST_CONTENT = 256 << 20
-"""Bytes that all other members together may have whatever the file's size."""
+"""Total bytes of other members in a file of any size."""
 _END_BYTES = 22
-"""Bytes of the record at the end of an archive without a comment."""
+_SAMPLE_BYTES = 1 << 16
+"""Bytes of a member that are compressed to learn whether all of it is worth it."""
+_MAX_SAMPLE_SHARE = 0.8
+"""A member is compressed if its sample shrinks to at most this share. Weights shrink to 0.9, and compressing
+them took more time than anything else in writing a network."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -37,8 +41,14 @@ def write_archive(file: IO[bytes], manifest: bytes, members: Iterable[tuple[str,
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes, *, stored: bool) -> None:
     info = zipfile.ZipInfo(name, date_time=_EPOCH)
-    info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+    info.compress_type = zipfile.ZIP_STORED if stored or not _shrinks(content) else zipfile.ZIP_DEFLATED
     archive.writestr(info, content)
+
+
+def _shrinks(content: bytes) -> bool:
+    sample = content[:_SAMPLE_BYTES]
+    is_all = len(sample) == len(content)
+    return is_all or len(zlib.compress(sample, 1)) <= _MAX_SAMPLE_SHARE * len(sample)
 
 
 class Archive:
@@ -52,7 +62,7 @@ class Archive:
             raise zipfile.BadZipFile("it does not end as it must: it is cut short, or something follows it")
         try:
             self._zip = zipfile.ZipFile(file)
-        except Exception:  # in more ways than it says
+        except Exception:  # of many types
             raise zipfile.BadZipFile("the list of its members cannot be read") from None
         if min((info.header_offset for info in self._zip.infolist()), default=0):
             raise zipfile.BadZipFile("something stands before it")
@@ -66,7 +76,7 @@ class Archive:
             data = json.loads(raw)
         except (ValueError, RecursionError):
             raise zipfile.BadZipFile(f"its {MANIFEST} cannot be read as JSON") from None
-        if rb"\ud" in raw.lower():  # half a character, which nothing can print or write
+        if rb"\ud" in raw.lower():  # half a character cannot be printed or written
             _check_text(data)
         return data
 
@@ -104,31 +114,30 @@ class Archive:
     def _unpacked(self, info: zipfile.ZipInfo) -> bytes:
         try:
             with self._zip.open(info) as file:
-                return file.read(info.file_size)  # no more, whatever the compressed data would expand to
+                return file.read(info.file_size)  # limits compressed data, too
         except (OSError, zipfile.BadZipFile):
             raise
-        except Exception:  # zipfile and zlib fail at damaged data in too many ways to list
+        except Exception:  # zipfile and zlib raise many types
             raise zipfile.BadZipFile(f"its {info.filename} cannot be unpacked") from None
 
 
 def is_archive(file: IO[bytes]) -> bool:
-    """Whether a file begins as an archive, from its position on."""
+    """Whether an archive begins at the file's position."""
     return file.read(len(MAGIC)) == MAGIC
 
 
 def damage(error: Exception) -> str:
-    """Return a message for an unexpected exception."""
+    """Return the message of an exception."""
     reason = isinstance(error, zipfile.BadZipFile | ValueError) and str(error)
     return reason or "its parts do not fit together"
 
 
 def _is_end(record: bytes) -> bool:
-    """Whether these bytes end an archive. zipfile would take more for a comment."""
+    """Whether an archive ends here. zipfile would accept more bytes as comment."""
     return len(record) == _END_BYTES and record[:4] == b"PK\x05\x06" and record[-2:] == b"\0\0"
 
 
 def _check_text(data: Any) -> None:
-    """Refuse text with half a surrogate pair."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:

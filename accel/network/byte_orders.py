@@ -1,4 +1,4 @@
-"""The order in which the values of a tensor lie in DRAM."""
+"""The order of a tensor's values in DRAM."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,7 +12,7 @@ from accel.run.session_tensors import value_numbers
 
 @dataclass(frozen=True, kw_only=True)
 class ByteOrder:
-    """The value in each byte of DRAM.
+    """The value in each byte of a tensor in DRAM.
 
     Attributes:
         numbers: index of each byte's value, from 1 in row-major order, or 0 for none.
@@ -29,7 +29,7 @@ class ByteOrder:
 
 
 def byte_order(tensor: ImageTensor) -> ByteOrder | None:
-    """Return the order of a program's tensor, or None if the host prepares it."""
+    """Return None if the host prepares the tensor."""
     return _byte_order(replace(tensor, name="", offset=0))
 
 
@@ -40,17 +40,15 @@ def _byte_order(tensor: ImageTensor) -> ByteOrder | None:
 
 
 class ByteOrders:
-    """The orders of a chain's tensors, None outside of DRAM. Those of layers' results are found on demand."""
+    """Orders of a chain's tensors, None outside of DRAM. Orders of results are computed on demand."""
 
     def __init__(self) -> None:
         self._known: dict[str, ByteOrder | ImageTensor | None] = {}
 
     def add(self, name: str, order: "ByteOrder | ImageTensor | None") -> None:
-        """Add a tensor by its order or by its layout."""
         self._known[name] = order
 
     def alias(self, name: str, source: str) -> None:
-        """Add a tensor with the order of another one."""
         self._known[name] = self._known.get(source)
 
     def get(self, name: str) -> ByteOrder | None:

@@ -1,6 +1,6 @@
 """The construction of a chain's program.
 
-Layers' programs are linked to the addresses of the chain, and their tokens are replaced. LOADs of weights,
+Layers' programs are linked to the chain's addresses, and their tokens are replaced. LOADs of weights,
 micro-ops and parameters move to the beginning of their layer, since they need no data of other layers.
 """
 
@@ -47,18 +47,13 @@ from accel.run.program import as_program
 
 
 def build_chain(graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> Chain:
-    """Build one program for several layers.
-
-    Args:
-        needed: tensors that the host or another chain needs.
-    """
+    """Build one program for several layers. The host or another chain reads the ``needed`` tensors."""
     return _ChainBuilder(graph, parts, needed, config).build()
 
 
 @dataclass
 class _Stream:
-    """Instructions without tokens, with the offset of the DRAM that each touches, and the index of its
-    layer."""
+    """Instructions without tokens, the DRAM offsets that they touch, and the indices of their layers."""
 
     instructions: list[Instruction] = field(default_factory=list)
     offsets: list[int | None] = field(default_factory=list)
@@ -81,11 +76,11 @@ class _ChainBuilder:
         self._config = config
         self._memory = ChainMemory(graph, parts, needed, config)
         self._relocated: dict[int, dict[int, Sequence[Transfer]]] = {}
-        """By layer and index of an instruction of its own program, the transfers that replace it."""
+        """By layer and instruction index: the transfers that replace the instruction."""
         self._pieces: dict[int, dict[int, list[StorePiece]]] = {}
         """Likewise, the STOREs of copies that follow it."""
         self._dropped: set[int] = set()
-        """Layers of which only the copies are stored."""
+        """Layers of which only copies are stored."""
 
     def build(self) -> Chain:
         linked = [self._link(at, part) for at, part in enumerate(self._layers)]
@@ -114,7 +109,6 @@ class _ChainBuilder:
         )
 
     def _producers(self) -> list[int | None]:
-        """Return for each layer the last earlier layer whose result it reads."""
         writers: dict[str, list[int]] = {}
         for at, part in enumerate(self._layers):
             for name in (part.fused.output, *self._memory.copies_of(part)):
@@ -155,7 +149,6 @@ class _ChainBuilder:
         return linker.linked(offsets, within_pages=True)
 
     def _output_offset(self, at: int, part: NetworkPart, tensor: ImageTensor) -> int:
-        """Return where a layer writes, and find out where it stores copies."""
         assert part.program is not None
         memory, element = self._memory, self._config.out_element_bytes
         base = tensor.offset // element
@@ -201,8 +194,7 @@ class _ChainBuilder:
         return offset
 
     def _buffer(self, at: int, part: NetworkPart, tensor: ImageTensor, name: str) -> str:
-        """Return the buffer of a tensor. If its halo is larger than the layer expects, transfers are
-        relocated."""
+        """Relocate transfers if the tensor's halo is larger than the layer expects."""
         layouts, own = self._memory.layouts.get(name), part.layouts
         if layouts is None:
             return name
@@ -302,7 +294,7 @@ class _ChainBuilder:
 
 
 def _resets(body: Sequence[Instruction], changed: Collection[type[Instruction]]) -> list[Instruction]:
-    """Return SETs of initial settings that earlier layers have changed and a layer does not set itself."""
+    """Return SETs of initial settings that earlier layers have changed and a layer does not set."""
     own = {type(one) for one in body if isinstance(one, Set)}
     used: list[type[Set]] = [SetInp, SetWgt, SetAcc]
     if any(isinstance(one, StoreReq) for one in body):
@@ -315,7 +307,6 @@ def _resets(body: Sequence[Instruction], changed: Collection[type[Instruction]])
 def _link_transfers(
     transfers: Sequence[Transfer], linked: Instruction, own: Instruction
 ) -> list[Instruction]:
-    """Move transfers as far as linking has moved the one that they replace."""
     assert isinstance(linked, Transfer)
     assert isinstance(own, Transfer)
     distance = linked.dram_base - own.dram_base
@@ -323,9 +314,11 @@ def _link_transfers(
 
 
 def _constants_first(body: Sequence[Instruction]) -> list[int]:
-    """Return a layer's instructions with LOADs of constants before its first product and STORE first, by
-    index. A SET.WGT that resets the zero point stays before LOADs of weights. After another one, weights are
-    no constants."""
+    """Return a layer's instructions, LOADs of constants first, by index.
+
+    A SET.WGT that resets the zero point stays before LOADs of weights. After another one, weights are no
+    constants.
+    """
     head = next((n for n, one in enumerate(body) if isinstance(one, Loops | Store)), 0)
     resets = [n for n, one in enumerate(body[:head]) if one == SetWgt()]
     has_centered_weights = any(isinstance(one, SetWgt) and one != SetWgt() for one in body)
@@ -336,7 +329,6 @@ def _constants_first(body: Sequence[Instruction]) -> list[int]:
 
 
 def _ends(layers: Sequence[int | None], count: int) -> list[int]:
-    """Return the index after each layer's last instruction."""
     ends = [0] * count
     for index, layer in enumerate(layers):
         if layer is not None:

@@ -1,4 +1,4 @@
-"""Which layers can be in one chain: those that read tensors as other layers have written them."""
+"""Which layers can be in one chain: those that read tensors in the packing of the layers that write them."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,9 @@ from accel.network.tensor_aliases import MovePlanner, may_alias
 from accel.run.session_tensors import same_packing
 
 _Written = ImageTensor | ByteOrder
-"""How a tensor lies in DRAM: as a layer has written it, or as an alias."""
 
 
 class _WrittenTensors:
-    """How the tensors of a chain lie in DRAM, as its parts are added in order."""
-
     def __init__(self, graph: Graph, parts: Sequence[NetworkPart], config: Config) -> None:
         self._graph = graph
         self._planner = MovePlanner(graph, parts, config)
@@ -47,7 +44,7 @@ class _WrittenTensors:
 def split_into_chains(
     graph: Graph, parts: Sequence[NetworkPart], config: Config
 ) -> list[tuple[NetworkPart, ...]]:
-    """Start a new group before each part that reads a tensor in another packing than it was written."""
+    """Start a new group before each part with repacked operands."""
     groups: list[list[NetworkPart]] = [[]]
     written = _WrittenTensors(graph, parts, config)
     for part in parts:
@@ -60,9 +57,9 @@ def split_into_chains(
 
 
 def repacked_reads(graph: Graph, parts: Sequence[NetworkPart], config: Config) -> set[tuple[str, str]]:
-    """Return the tensors that a layer reads in another packing than a layer has written, with its result.
+    """Return the repacked operands of all parts, with the part's result.
 
-    The two layers cannot be in one chain. For example, ``{("conv1", "conv2")}``.
+    For example, ``{("conv1", "conv2")}``: the two layers cannot be in one chain.
     """
     written = _WrittenTensors(graph, parts, config)
     found: set[tuple[str, str]] = set()

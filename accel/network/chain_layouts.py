@@ -1,4 +1,4 @@
-"""The strip layouts and row exchanges of each tensor in a chain."""
+"""The strip layouts and row exchanges of a chain's tensors."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,11 @@ from accel.network.strip_layout import PictureSize, StripLayout, merge_layouts, 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorLayouts:
-    """A tensor that lies in strips, or that a layer reads in strips.
+    """The layouts of a tensor in strips.
 
     Attributes:
-        layouts: by buffer name. The plain buffer has the tensor's name.
-        exchanges: fill the other buffers and the halos, in this order, each with the names of source, target
-            and scratch buffer.
+        layouts: strip layouts by buffer name. The plain buffer has the tensor's name.
+        exchanges: in order, with the names of their buffers. They fill the other buffers and the halos.
     """
 
     size: PictureSize
@@ -44,7 +43,7 @@ class TensorLayouts:
 
 
 def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
-    """Return the strip layouts in which a layer reads a tensor, or none for a plain picture."""
+    """Return the strip layouts in which a layer reads a tensor."""
     if part.layouts is None or part.layer is None:
         return []
     return [

@@ -1,7 +1,6 @@
-"""Where the tensors and constants of a chain lie in DRAM.
+"""The allocation of a chain's tensors and constants in DRAM.
 
-Tensors between layers share one region, the activations, according to their live ranges. Equal constants are
-stored once.
+Tensors between layers share one region according to their live ranges. Equal constants are stored once.
 """
 
 import re
@@ -22,11 +21,7 @@ from accel.network.tensor_aliases import find_aliases
 
 
 class ChainMemory:
-    """Allocates the DRAM of a chain.
-
-    Attributes:
-        activations: the region of the tensors between the layers.
-    """
+    """Allocates a chain's DRAM."""
 
     def __init__(self, graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> None:
         layers = [part for part in parts if part.on_machine]
@@ -37,7 +32,7 @@ class ChainMemory:
         self.outputs: dict[str, str] = {}
         self._names = Names()
         self._shared: dict[object, Part] = {}
-        """Parts by their content or input. Equal parts share memory."""
+        """By content or input. Equal parts share memory."""
         self.aliases = find_aliases(graph, parts, needed, config)
         assert not self.aliases.failed
         self.layouts = tensor_layouts(layers, needed, parts, config)
@@ -65,7 +60,6 @@ class ChainMemory:
         return part.fused.output in self.aliases.unread
 
     def copies_of(self, part: NetworkPart) -> list[str]:
-        """Return the buffers to which a layer also stores its result."""
         return [name for name, one in self.aliases.copies.items() if part.fused.output in one.positions]
 
     def _replace_by_layouts(self) -> None:
@@ -147,7 +141,6 @@ class ChainMemory:
         return self._shared[key].offset
 
     def input(self, tensor: ImageTensor, operand: Operand) -> int:
-        """Equal tensors in equal packings share one offset."""
         source = self.root(operand.tensor)
         copies = (operand.copies, operand.axis, operand.groups, operand.tensor_shape)
         if operand.generated:

@@ -1,4 +1,4 @@
-"""How the layers of a chain wait for one another: the tokens that take the fewest cycles.
+"""The tokens with which layers of a chain wait for one another in the fewest cycles.
 
 A LOAD must wait for the STOREs of its data. Waiting for exactly these STOREs starts it early, but each token
 passes through the compute unit and delays the load unit. Alternatively, the first LOAD of a layer waits once
@@ -19,9 +19,8 @@ from accel.sim.timing.timed_program import InstructionTiming
 from accel.sim.timing.timing_model import simulate_timing
 
 TENSOR_MEMORIES = (Memory.INP, Memory.ACC, Memory.ACC_8BIT, OwnMemory.RES)
-"""Memories that LOADs fill with tensors, not with constants."""
+"""They hold tensors, not constants."""
 _UOP_BYTES = 4
-"""Size of a micro-op in DRAM."""
 
 
 def insert_fastest_tokens(
@@ -32,14 +31,12 @@ def insert_fastest_tokens(
     config: Config,
     offset: int,
 ) -> tuple[Ordered, dict[str, int]]:
-    """Insert the tokens of the fastest strategy.
+    """Insert the tokens of the fastest strategy. Return the cycles of each strategy if layers read others'
+    results.
 
     Args:
         producers: the last layer that each layer reads.
         segments: constants in DRAM, which contain the micro-ops.
-
-    Returns:
-        The program, and the cycles of each strategy, if any layer reads another's result.
     """
     waits = _waits_per_layer(instructions, layers, producers)
     needed = _dependences(instructions, segments, config)
@@ -80,7 +77,7 @@ def insert_fastest_tokens(
 def _waits_per_layer(
     instructions: Sequence[Instruction], layers: Sequence[int], producers: Sequence[int | None]
 ) -> dict[int, int]:
-    """Return for each layer's first LOAD of a tensor the STORE that it waits for: the writer's last."""
+    """Map each layer's first LOAD of a tensor to the last STORE of its producer."""
     last_store: dict[int, int] = {}
     waits: dict[int, int] = {}
     has_loaded: set[int] = set()

@@ -1,4 +1,4 @@
-"""Several layers as one program, which the machine executes without the host."""
+"""Several layers as one program."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,11 +12,11 @@ from accel.run.program import Program
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """Layers that the machine executes one after another.
+    """Layers as one program, which the machine executes without the host.
 
     Attributes:
         ends: index after the last instruction of each layer.
-        compared: cycles by strategy. The fastest was chosen, see :mod:`accel.network.chain_waits`.
+        compared: cycles by strategy, see :mod:`accel.network.chain_waits`.
     """
 
     parts: tuple[NetworkPart, ...]
@@ -29,7 +29,6 @@ class Chain:
 
     @property
     def name(self) -> str:
-        """The name of the first part."""
         return self.parts[0].fused.name
 
     @property

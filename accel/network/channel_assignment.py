@@ -7,7 +7,7 @@ permuted weights. For example, a Concat of 20 and 16 channels on a machine with 
     before   Conv to 20 channels, Concat by the host, Conv of 36 channels
     after    Conv to 32 lanes, 12 of them zero; Concat of whole blocks; Conv of 48 lanes, 12 weights zero
 
-The new graph computes the same outputs. Where two maps cannot agree, a 1x1 convolution moves channels.
+Where two maps cannot agree, a 1x1 convolution moves channels.
 """
 
 from dataclasses import dataclass, replace
@@ -40,11 +40,10 @@ from accel.network.move_choice import MoveChoice
 
 
 def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[MoveChoice, ...]]:
-    """Rewrite a graph so that moves between channels keep lanes.
+    """Return a graph whose moves between channels keep lanes, and the compared forms of moves.
 
-    Returns:
-        The graph, and the compared forms of moves. It is the same graph if no move splits a block, or if the
-        machine's blocks of inputs and outputs differ.
+    The graph stays the same if no move splits a block, or if the machine's blocks of inputs and outputs
+    differ.
     """
     if config.block_in != config.block_out:
         return graph, ()
@@ -58,15 +57,11 @@ def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[Move
 
 @dataclass(frozen=True, kw_only=True)
 class _LaneTensor:
-    """A tensor of the new graph whose channels are lanes."""
-
     name: str
     map: ChannelMap
 
 
 class _Rewriting:
-    """Builds the new graph node by node."""
-
     def __init__(self, graph: Graph, groups: ChannelGroups, targets: ChannelTargets) -> None:
         self._old = graph
         self._groups = groups
@@ -121,14 +116,12 @@ class _Rewriting:
         )
 
     def _new_name(self, name: str, channel_map: ChannelMap) -> str:
-        """Return the name of a tensor in lanes: its own one if lanes and channels are the same."""
         if channel_map.is_plain and name not in self._plain:
             self._plain.add(name)
             return name
         return self._new.fresh(f"{name}/lanes")
 
     def _rewrite_convolution(self, node: Node) -> None:
-        """Permute the weights of a convolution for its data, and for its result."""
         data, weights, *bias = node.inputs
         operator, out = node.operator, self._old.tensors[node.output]
         maps: dict[int, ChannelMap] = {}
@@ -151,7 +144,6 @@ class _Rewriting:
         self._emit(node, operator, [data, weights, *bias], output, out)
 
     def _is_channel_matrix(self, node: Node) -> bool:
-        """Whether a node reshapes channels of one pixel to a matrix that only matrix products read."""
         shape, out = self._old.tensors[node.inputs[0]].shape, node.output
         return (
             isinstance(node.operator, Reshape)
@@ -174,7 +166,6 @@ class _Rewriting:
         self._emit(node, Reshape(sizes=sizes), [source.name], output, out)
 
     def _rewrite_product(self, node: Node) -> None:
-        """Permute the rows of a matrix product's weights."""
         source = self._in_lanes[node.inputs[0]]
         weights = self._constants.permuted(node.inputs[1], {0: source.map})
         inputs = [source.name, weights, *node.inputs[2:]]
@@ -182,7 +173,6 @@ class _Rewriting:
         self._plain.add(node.output)
 
     def _rewrite_tied(self, node: Node) -> None:
-        """Compute lanes instead of channels."""
         operator, out = node.operator, self._old.tensors[node.output]
         varying = [self._lanes(name) for name in node.inputs if name not in self._old.constants]
         found = common([one.map for one in varying])
@@ -205,7 +195,6 @@ class _Rewriting:
         self._emit(node, operator, inputs, output, out)
 
     def _lane_constant(self, node: Node, name: str, channel_map: ChannelMap) -> str:
-        """Return a constant of a node for all lanes."""
         tensor = self._old.tensors[name]
         if isinstance(node.operator, ChannelTable):
             return name if has_one_row(self._old, node) else self._constants.permuted(name, {0: channel_map})
@@ -215,7 +204,6 @@ class _Rewriting:
         return name if tensor.size == 1 else self._constants.permuted(name, {rank - 3: channel_map})
 
     def _keeps_zero(self, node: Node) -> bool:
-        """Whether the result of zeros is zero."""
         operator, tensors = node.operator, [*self._old.operands(node), self._old.tensors[node.output]]
         if isinstance(operator, Slice | Take | Concat):
             return True
@@ -295,7 +283,7 @@ class _Rewriting:
         self._emit(node, replace(operator, columns_first=True), [source.name], output, tensor)
 
     def _move_by_product(self, move: ChannelMove, sources: list[_LaneTensor], target: ChannelMap) -> None:
-        """Move channels by a 1x1 convolution. Channels of padding have a bias and no weight."""
+        """Channels of padding have a bias and no weight."""
         node = move.node
         source = sources[0]
         if isinstance(node.operator, Concat | SpaceToDepth):
@@ -313,7 +301,6 @@ class _Rewriting:
         self._in_lanes[node.output] = self._product(node.output, source, indices, value, target)
 
     def _lanes(self, name: str) -> _LaneTensor:
-        """Return a tensor in the lanes of its group. A plain one is moved there."""
         if name not in self._in_lanes:
             source, target = self._plain_lanes(name), self._targets.of(name)
             # layers cannot store a tensor of the host where a Concat needs it
@@ -329,7 +316,7 @@ class _Rewriting:
         return _LaneTensor(name=name, map=ChannelMap(tuple(range(channels))))
 
     def _is_between_plain(self, node: Node) -> bool:
-        """Whether a move's operand is plain, and all readers of its result need a plain tensor."""
+        """Whether a move's operand is plain, and so must be its result."""
         needs_plain = [
             one.output not in self._groups.moves
             and not tied_tensors(self._old, one)
@@ -340,7 +327,6 @@ class _Rewriting:
         return is_plain and all(needs_plain) and isinstance(node.operator, Slice | Take | Pad)
 
     def _move_plain(self, move: ChannelMove) -> None:
-        """Move channels of a plain tensor to another plain tensor by one product."""
         node, channels = move.node, self._old.tensors[move.node.output].shape[CHANNEL_AXIS]
         target = ChannelMap(tuple(range(channels)))
         indices, value = self._moved_channels(move, len(self._plain_lanes(node.inputs[0]).map.lanes))
@@ -349,7 +335,7 @@ class _Rewriting:
         self._plain.add(node.output)
 
     def _moved_channels(self, move: ChannelMove, count: int) -> tuple[list[int], int]:
-        """Return the source of each channel of a Slice, Take or Pad, and what :meth:`_product` fills in."""
+        """Return ``indices`` and ``value`` of :meth:`_product`."""
         operator = move.node.operator
         if not isinstance(operator, Pad):
             return list(move.indices or ()), 0
@@ -360,7 +346,6 @@ class _Rewriting:
         return indices, int(operator.value) - _zero_point(out)
 
     def _as_plain(self, name: str) -> None:
-        """Make sure that the new graph has a tensor under its old name."""
         if name in self._plain:
             return
         self._plain.add(name)
@@ -394,7 +379,7 @@ class _Rewriting:
         Args:
             indices: the source's channel for each channel of the target, or -1 for ``value``. None keeps
                 channels.
-            value: difference to the zero point, of channels without a source.
+            value: of channels without a source, minus the zero point.
         """
         lanes = [lane if lane < 0 or indices is None else indices[lane] for lane in target.lanes]
         weights = np.zeros((len(lanes), len(source.map.lanes), 1, 1), dtype=np.int8)

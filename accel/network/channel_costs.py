@@ -1,4 +1,4 @@
-"""Predicted cycles of the forms that a move between channels can take."""
+"""Predicted cycles of the forms of a move between channels."""
 
 from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.mappings.mapping import PLAIN
@@ -13,11 +13,10 @@ from accel.network.lowering.lowered_layer import NotOnMachine
 from accel.network.lowering.window_parameters import require_two_axes, size_parameters, window_parameters
 
 POINT = Windows(kernel=(1, 1), strides=(1, 1), dilations=(1, 1), begin=(0, 0), end=(0, 0))
-"""The windows of a 1x1 convolution."""
 
 
 class ConvolutionCosts:
-    """Predicts convolutions with other numbers of channels. Equal ones are predicted once."""
+    """Predicts convolutions, or returns None for unsupported ones. Equal ones are predicted once."""
 
     def __init__(self, graph: Graph, config: Config) -> None:
         self._graph = graph
@@ -25,10 +24,6 @@ class ConvolutionCosts:
         self._known: dict[tuple[object, ...], int | None] = {}
 
     def of_node(self, node: Node, inputs: int | None = None, outputs: int | None = None) -> int | None:
-        """Return the cycles of a convolution with other numbers of channels.
-
-        None if the machine does not support it.
-        """
         operator = node.operator
         assert isinstance(operator, Conv)
         data, out = self._graph.tensors[node.inputs[0]], self._graph.tensors[node.output]
@@ -37,11 +32,9 @@ class ConvolutionCosts:
         return self._cycles(data.shape, operator.windows, channels, groups)
 
     def of_product(self, name: str, inputs: int, outputs: int) -> int | None:
-        """Return the cycles of a 1x1 convolution of a tensor's pixels."""
         return self._cycles(self._graph.tensors[name].shape, POINT, (inputs, outputs), 1)
 
     def of_lanes(self, name: str, lanes: int) -> int | None:
-        """Return the cycles of an elementwise operator on a tensor's pixels."""
         return self._cycles(self._graph.tensors[name].shape, POINT, (lanes, lanes), lanes)
 
     def _cycles(

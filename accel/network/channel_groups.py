@@ -1,7 +1,7 @@
 """Groups of tensors that must have one channel map, and the groups whose maps matter.
 
-Elementwise operators, pools and depthwise convolutions compute a lane from the same lane of their operands:
-their tensors form a group. Moves between channels relate the maps of several groups. A convolution or a
+Elementwise operators, pools and depthwise convolutions compute a lane from the same lane of their operands,
+so their tensors form a group. Moves between channels relate the maps of several groups. A convolution or a
 matrix product relates none, because its weights can be permuted.
 """
 
@@ -57,11 +57,7 @@ def has_channels(tensor: Tensor) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelMove:
-    """A node that moves channels: a Slice, Take, Concat or Pad along channels, SpaceToDepth or DepthToSpace.
-
-    Attributes:
-        indices: the operand's channel for each channel of the result, of a Slice or Take.
-    """
+    """``indices`` of a Slice or Take are the operand's channel for each channel of the result."""
 
     node: Node
     indices: tuple[int, ...] | None = None
@@ -95,11 +91,7 @@ def channel_move(graph: Graph, node: Node) -> ChannelMove | None:
 
 
 def tied_tensors(graph: Graph, node: Node) -> tuple[str, ...]:
-    """Return the operands and the result of a node that computes each lane from the same lanes.
-
-    Returns:
-        None of them for other nodes.
-    """
+    """Return operands and result of a node that computes each lane from the same lanes."""
     operator, out = node.operator, graph.tensors[node.output]
     varying = [name for name in node.inputs if name not in graph.constants]
     tensors = [out, *(graph.tensors[name] for name in varying)]
@@ -132,7 +124,7 @@ def is_made_by_host(graph: Graph, name: str) -> bool:
 
 
 def is_depthwise(graph: Graph, node: Node) -> bool:
-    """Whether a convolution computes one channel of each channel."""
+    """Whether each channel of the result depends on one channel."""
     data, weights = graph.operands(node)[:2]
     assert isinstance(node.operator, Conv)
     return node.operator.groups == data.shape[CHANNEL_AXIS] == weights.shape[0]
@@ -149,7 +141,7 @@ def has_constant_weights(graph: Graph, node: Node) -> bool:
 
 
 def is_constant_per_channel(tensor: Tensor, out: Tensor) -> bool:
-    """Whether a constant is one number, or one for each channel."""
+    """Whether a constant has one number, or one for each channel."""
     shape = (1,) * (4 - len(tensor.shape)) + tensor.shape
     has_one_scale = tensor.quantization is None or tensor.quantization.is_per_tensor
     return has_one_scale and shape in ((1, 1, 1, 1), (1, out.shape[CHANNEL_AXIS], 1, 1))
@@ -184,7 +176,7 @@ class ChannelGroups:
         self.moves = {name: one for name, one in self.moves.items() if self.is_active(name)}
 
     def of(self, name: str) -> str:
-        """Return the group of a tensor, named by one of its tensors."""
+        """Return the tensor that represents a tensor's group."""
         while name in self._parent:
             above = self._parent[name]
             if above == name:
@@ -193,15 +185,12 @@ class ChannelGroups:
         return name
 
     def is_active(self, name: str) -> bool:
-        """Whether a tensor's channel map can differ from the plain one."""
         return self.of(name) in self._active
 
     def moves_into(self, group: str) -> Iterator[ChannelMove]:
-        """Yield the moves with results in a group, in graph order."""
         return (one for name, one in self.moves.items() if self.of(name) == group)
 
     def reads_by(self, group: str, kind: type[Operator]) -> Iterator[Node]:
-        """Yield the nodes of a kind that read a group."""
         for node in self._graph.nodes:
             if isinstance(node.operator, kind) and any(self.of(name) == group for name in node.inputs):
                 yield node
@@ -225,7 +214,6 @@ class ChannelGroups:
         return active
 
     def _read_on_machine(self) -> Iterator[str]:
-        """Yield groups that a node of the machine reads, perhaps after moves."""
         groups: set[str] = set()
         for node in reversed(self._graph.nodes):
             is_move = node.output in self.moves and self.of(node.output) in groups

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 ZERO, UNUSED = -1, -2
-"""Lanes without a channel: they hold the zero point, or values that nobody reads."""
+"""Lanes without a channel hold the zero point, or unread values."""
 
 
 @dataclass(frozen=True)
@@ -25,32 +25,27 @@ class ChannelMap:
 
     @classmethod
     def plain(cls, channels: int, block: int) -> "ChannelMap":
-        """Return channels in order, in whole blocks."""
         return cls((*range(channels), *[ZERO] * (-channels % block)))
 
     @cached_property
     def positions(self) -> dict[int, int]:
-        """The lane of each channel."""
         return {channel: lane for lane, channel in enumerate(self.lanes) if channel >= 0}
 
     @property
     def is_plain(self) -> bool:
-        """Whether every lane holds the channel of its own number."""
         return self.lanes == tuple(range(len(self.lanes)))
 
     def agrees(self, other: "ChannelMap") -> bool:
-        """Whether each channel lies in the same lane of both."""
         return len(self.lanes) == len(other.lanes) and self.positions == other.positions
 
     def lanes_of(self, channels: int) -> tuple[int, ...]:
-        """Return the lane of each channel."""
         return tuple(self.positions[channel] for channel in range(channels))
 
     def taken(self, indices: Sequence[int], block: int) -> tuple["ChannelMap", int] | None:
-        """Return the map of a tensor that takes channels by index, in the fewest of the same blocks.
+        """Take channels by index, in the fewest blocks that hold them.
 
         Returns:
-            The map, and its first lane in this map. None if a channel is taken twice.
+            The new map, and its first lane in this map. None if a channel is taken twice.
         """
         if len(set(indices)) < len(indices):
             return None
@@ -61,10 +56,7 @@ class ChannelMap:
         return ChannelMap(tuple(lanes[first:stop])), first
 
     def padded(self, begin: int, end: int) -> "ChannelMap | None":
-        """Return the map of a tensor with channels of zeros before and after, in unchanged lanes.
-
-        None if fewer lanes hold zeros.
-        """
+        """Add channels of zeros at both ends in unchanged lanes, or return None if fewer lanes hold zeros."""
         channels = len(self.positions)
         new = [*range(begin), *range(begin + channels, begin + channels + end)]
         free = [lane for lane, channel in enumerate(self.lanes) if channel == ZERO]
@@ -76,7 +68,7 @@ class ChannelMap:
         return ChannelMap(tuple(lanes))
 
     def gathered_squares(self, count: int) -> "ChannelMap":
-        """Return the map after SpaceToDepth, whose lanes are those of ``count`` pixels one after another."""
+        """Return the map after SpaceToDepth: the lanes of ``count`` pixels one after another."""
         channels = len(self.positions)
         return ChannelMap(
             tuple(
@@ -87,7 +79,6 @@ class ChannelMap:
         )
 
     def unused_instead_of_zero(self) -> "ChannelMap":
-        """Return the map after an operator that changes zeros."""
         return ChannelMap(tuple(UNUSED if channel == ZERO else channel for channel in self.lanes))
 
     def __str__(self) -> str:
@@ -96,7 +87,7 @@ class ChannelMap:
 
 
 def concatenated(maps: Iterable[ChannelMap]) -> ChannelMap:
-    """Return the map of a concatenation."""
+    """Return the map of a Concat."""
     lanes: list[int] = []
     before = 0
     for one in maps:
@@ -106,7 +97,7 @@ def concatenated(maps: Iterable[ChannelMap]) -> ChannelMap:
 
 
 def common(maps: Sequence[ChannelMap]) -> ChannelMap:
-    """Return the map of a result of operands whose maps agree."""
+    """Return the result's map for operands whose maps agree."""
     lanes = (
         lanes[0] if len(set(lanes)) == 1 else max(lanes) if max(lanes) >= 0 else UNUSED
         for lanes in zip(*(one.lanes for one in maps), strict=True)

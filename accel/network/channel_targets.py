@@ -1,4 +1,4 @@
-"""The channel maps that groups of tensors have: the faster form of each move, by prediction."""
+"""The channel maps of groups."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from accel.network.move_choice import MoveChoice
 
 
 class ChannelTargets:
-    """Determines the map of each group, on demand.
+    """Determines the channel map of each group on demand, by the faster form of each move.
 
     The first move into a group, or else a DepthToSpace that reads it, determines its map. All other groups
     have the plain map.
@@ -31,7 +31,6 @@ class ChannelTargets:
         self._targets: dict[str, ChannelMap] = {}
 
     def of(self, name: str) -> ChannelMap:
-        """Return the lanes of the channels of a tensor's group."""
         group = self._groups.of(name)
         if group not in self._targets:
             channels = self._graph.tensors[name].shape[CHANNEL_AXIS]
@@ -56,7 +55,6 @@ class ChannelTargets:
         return None if found is None else found[0]
 
     def _faster(self, group: str, move: ChannelMove, holes: ChannelMap, plain: ChannelMap) -> ChannelMap:
-        """Return lanes with holes, or those after a 1x1 convolution that removes them, which is faster."""
         name = move.node.output
         if len(holes.lanes) <= len(plain.lanes):
             return holes
@@ -77,7 +75,6 @@ class ChannelTargets:
         return ranked[0][2]
 
     def _cycles_of_group(self, group: str, lanes: int) -> int | None:
-        """Predict the layers that compute or read lanes of a group."""
         total = 0
         tensors = set(self._groups.tensors_of(group))
         for node in self._graph.nodes:
@@ -109,7 +106,6 @@ class ChannelTargets:
         )
 
     def _takes_squares(self, group: str, node: Node, squares: ChannelMap, plain: ChannelMap) -> bool:
-        """Whether a group has the lanes of DepthToSpace, not a 1x1 convolution before it."""
         wide, narrow = (self._cycles_of_group(group, len(one.lanes)) for one in (squares, plain))
         product = self._costs.of_product(node.inputs[0], len(plain.lanes), len(squares.lanes))
         if wide is None or narrow is None or product is None:

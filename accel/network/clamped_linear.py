@@ -13,20 +13,18 @@ _Integers = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 _Floats = npt.NDArray[np.float64]
 
 _WEIGHTS = np.arange(1, 128)
-"""Positive int8 weights."""
 _TRIED_WEIGHTS = 6
-"""Weights that are tried first: those with which an integer bias comes closest to the offset."""
+"""Those with which an integer bias comes closest to the offset are tried first."""
 _BISECTION_STEPS = 60
-"""Steps that find the best slope to the precision of float64."""
+"""They find the best slope to the precision of float64."""
 _BIAS_DISTANCES = np.arange(-1, 2)
-"""Biases that the thorough search tries for each weight, relative to the nearest integer."""
+"""Biases that the thorough search tries, relative to the nearest integer."""
 _TRIED_PAIRS = 16
-"""Pairs of weight and bias whose results the thorough search computes: those that allow most scales."""
+"""Pairs of weight and bias that the thorough search evaluates: those that allow most scales."""
 _CONSTANT_SHIFT = 15
 """A constant c is the bias ``c << 15`` with the scale ``2**-15``: the operand's 9 bits round to zero."""
 _MAX_BIAS = 1 << 30
 _LINE_TOLERANCE = 1e-9
-"""Error of an offset in float64."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +44,7 @@ class ClampedLinear:
     high: int
 
     def values(self, values: _Integers, zero: int, bounds: tuple[int, int] | None = None) -> _Integers:
-        """Compute the results of an operand's values minus its zero point."""
+        """Compute results. ``values`` are an operand's, minus its zero point."""
         word = Scale.of(self.scale)
         low, high = bounds or (self.low, self.high)
         return requantize(
@@ -55,9 +53,7 @@ class ClampedLinear:
 
 
 def fit_clamped_linear(values: _Integers, results: _Integers, zero: int) -> ClampedLinear | None:
-    """Find the function that has exactly these results, or return None.
-
-    For example, it finds a ReLU6 of uint8, but no sigmoid.
+    """Find the function that has exactly these results, for example a ReLU6 of uint8, but no sigmoid.
 
     Args:
         values: the operand's values minus its zero point, ascending.
@@ -66,16 +62,13 @@ def fit_clamped_linear(values: _Integers, results: _Integers, zero: int) -> Clam
 
 
 def fit_channels(values: _Integers, table: _Integers, zero: int) -> tuple[ClampedLinear | None, ...]:
-    """Find a function for each column of results. All have the same bounds, the table's extremes.
+    """Find a function, or None, for each column of results [values, channels], all with the table's extremes
+    as bounds.
 
     For example, batch normalization and ReLU of 64 channels are 64 functions with the bounds 0 and 127.
 
     Args:
         values: as in :func:`fit_clamped_linear`.
-        table: [values, channels].
-
-    Returns:
-        None for each column without a function.
     """
     columns, places = np.unique(table, axis=1, return_inverse=True)
     contiguous = np.ascontiguousarray(columns.astype(np.int64))
@@ -94,16 +87,12 @@ def _fit(
 
 @dataclass(frozen=True)
 class _Pair:
-    """Weights, biases and scales, one for each of some columns."""
-
     weights: _Integers
     biases: _Integers
     scales: npt.NDArray[np.float32]
 
 
 class _Columns:
-    """Functions of the same values, as columns of results."""
-
     def __init__(self, values: _Integers, table: _Integers, zero: int) -> None:
         self._values, self._table, self._zero = values, table, zero
         self._low, self._high = int(table.min()), int(table.max())
@@ -132,12 +121,10 @@ class _Columns:
         return np.flatnonzero(self._open)
 
     def _lines(self, at: _Integers) -> tuple[_Integers, _Integers, _Integers, _Integers]:
-        """Return values of rising functions, their results without zero point, and bounds of each."""
         y = self._table[:, at] - self._zero
         return self._values[:, None] * self._signs[at], y, y.min(axis=0), y.max(axis=0)
 
     def _try(self, at: _Integers, pair: _Pair) -> None:
-        """Record the functions that have exactly the columns' results."""
         usable = self._open[at] & (np.abs(pair.biases) < _MAX_BIAS) & (pair.scales > 0)
         for chosen in np.array_split(np.flatnonzero(usable), 1 + usable.sum() // 256):
             if not len(chosen):
@@ -217,7 +204,6 @@ def _scale_ranges(sums: _Floats, y: _Integers, low: int, high: int) -> tuple[_Fl
 
 
 def _slopes_through_origin(x: _Integers, y: _Integers, low: _Integers, high: _Integers) -> _Floats:
-    """Return a slope for each column, or infinity."""
     above, below = (y > low) & (x != 0), (y < high) & (x != 0)
     divisors = np.where(x == 0, 1, x)
     floors, ceilings = (y - 0.5) / divisors, (y + 0.5) / divisors

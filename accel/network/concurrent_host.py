@@ -1,4 +1,4 @@
-"""Work of the host that runs while the machine executes a program."""
+"""Work of the host in parallel with the machine."""
 
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future
@@ -10,7 +10,7 @@ Arrays = dict[str, Array]
 
 
 class ConcurrentHost:
-    """Host regions in a thread, one after another.
+    """Host regions in a thread, in parallel with the machine.
 
     Args:
         executor: with one worker, so that regions run in order.
@@ -23,15 +23,9 @@ class ConcurrentHost:
         self._futures: list[Future[Arrays]] = []
 
     def __contains__(self, name: str) -> bool:
-        """Whether a started region computes a tensor."""
         return name in self._pending
 
     def start(self, region: HostRegion, inputs: Mapping[str, Array]) -> None:
-        """Start a region.
-
-        Args:
-            inputs: values of :attr:`~accel.network.host_regions.HostRegion.inputs`.
-        """
         constants = self._constants
 
         def array(name: str) -> Array:
@@ -42,11 +36,10 @@ class ConcurrentHost:
         self._pending |= dict.fromkeys(region.needed, future)
 
     def results(self, name: str) -> Arrays:
-        """Wait for the region that computes a tensor, and return its results. An error of it is raised."""
+        """Wait for the region that computes a tensor. Return its results, or raise its error."""
         return self._pending[name].result()
 
     def wait(self) -> Arrays:
-        """Wait for all regions, and return their results. The first error is raised."""
         found: Arrays = {}
         for future in self._futures:
             found |= future.result()

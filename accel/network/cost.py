@@ -1,4 +1,4 @@
-"""Cycles and bytes that a report predicts."""
+"""Predicted cycles and bytes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from accel.image.manifest_entries import read_entry
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """A prediction.
+    """A prediction for a layer in isolation.
 
     Attributes:
-        cycles: cycles of the machine's clock, in isolation.
+        cycles: of the machine's clock.
         host_cycles: the host's part of ``cycles``.
         nbytes: bytes of tensors and weights moved to or from DRAM.
     """
@@ -45,7 +45,6 @@ class Cost:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Cost":
-        """Raise a ProgramError for damaged data."""
         cycles, host, nbytes = (read_entry(data, key, int) for key in ("cycles", "host_cycles", "bytes"))
         return cls(cycles=cycles, host_cycles=host, nbytes=nbytes)
 

@@ -1,4 +1,4 @@
-"""Consecutive allocation of parts of the DRAM window."""
+"""Consecutive allocation of DRAM."""
 
 from accel.base.errors import GraphError
 from accel.core.config import Config
@@ -7,11 +7,7 @@ from accel.image.linker import alignment
 
 
 class DramAllocator:
-    """Allocates parts one after another.
-
-    Attributes:
-        alignment: bytes of which offsets are multiples, apart from ``like_offset``.
-    """
+    """Allocates parts one after another."""
 
     def __init__(self, config: Config) -> None:
         self.alignment = alignment(config)

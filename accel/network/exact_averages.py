@@ -1,4 +1,4 @@
-"""Averages of windows that integers round as float32 does, for all values."""
+"""Averages that integers round as float32 does."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ from accel.graph.graph_tensor import Tensor
 
 
 def exact_average_scale(data: Tensor, out: Tensor, taps: int, count: int) -> np.float32 | None:
-    """Return the scale that requantizes integer sums to the averages that float32 computes.
+    """Return the scale that requantizes integer sums to the averages that float32 computes, for all values.
 
     Returns:
-        None if the results of float32 depend on the order of its operations
+        None if float32's results depend on the order of its operations
         (:func:`~accel.graph.average_rounding.rounded_means`), or if integers round some mean differently.
     """
     means = rounded_means(data, out, taps, count)

@@ -1,9 +1,9 @@
 """Scales of quantized models for which the machine's integers give float32's results.
 
 The machine adds and multiplies two tensors, averages windows and resizes pictures in integers. For some
-scales a few of all results differ from float32's by a step, and the host must compute the layer. A quantizer
-is free to choose scales: one that differs by a fraction of a percent often has no such results. For example,
-a 2x2 average with equal scales has a tie for every other sum. If they differ by 1/2048, it has none.
+scales a few results differ from float32's by a step, and the host must compute the layer. A scale that
+differs by a fraction of a percent often has no such results. For example, a 2x2 average with equal scales has
+a tie for every other sum. If they differ by 1/2048, it has none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,9 +28,9 @@ from accel.network.lowering.lowered_layer import NotOnMachine
 from accel.network.lowering.lowering_table import lower
 
 _STEP = 1 / 2048
-"""Relative difference of two scales that are tried one after the other."""
+"""Relative difference of consecutive candidates."""
 _MAX_STEPS = 32
-"""Scales that are tried: they differ by at most 1.6 %, a fiftieth of a bit."""
+"""Tried scales differ by at most 1.6 %, a fiftieth of a bit."""
 _MAX_ROUNDS = 6
 """A new scale changes the operands of later additions, which then may need another one."""
 
@@ -50,11 +50,7 @@ class _NewScale:
 
 
 def with_exact_scales(content: bytes, shapes: Mapping[str, Shape] | None = None) -> bytes:
-    """Return a model in QDQ format whose sums, products and averages are exact in integers where possible.
-
-    Args:
-        shapes: sizes of inputs with open axes.
-    """
+    """Make sums, products and averages of a model in QDQ format exact in integers, where possible."""
     work = QuantizedModel(onnx().load_from_string(content))
     for _ in range(_MAX_ROUNDS):
         graph = import_file(read_model(content), shapes=shapes)
@@ -100,7 +96,6 @@ def _depends_on_scales(graph: Graph, node: Node) -> bool:
 
 
 def _resized(graph: Graph, node: Node) -> tuple[Tensor, Foreign] | None:
-    """Return the quantized picture of a Resize, and the Resize, whose result a node quantizes."""
     resize = graph.producers.get(node.inputs[0])
     if resize is None or not isinstance(resize.operator, Foreign) or resize.operator.title != RESIZE_TITLE:
         return None
@@ -111,7 +106,7 @@ def _resized(graph: Graph, node: Node) -> tuple[Tensor, Foreign] | None:
 
 
 def _is_exact(graph: Graph, node: Node) -> bool:
-    """Whether integers give float32's results, or the machine lacks the operator for another reason."""
+    """Return True also if the machine lacks the operator for another reason."""
     if isinstance(node.operator, Quantize):
         found = _resized(graph, node)
         assert found is not None
@@ -131,7 +126,6 @@ def _is_exact(graph: Graph, node: Node) -> bool:
 
 
 def _set_scale(work: QuantizedModel, new: _NewScale) -> bool:
-    """Change the scale of a quantized tensor, and return whether the model has it."""
     result, quantize = (work.producers.get(name) for name in (new.result, new.tensor))
     if result is None or quantize is None or work.parameters(quantize) is None:
         return False

@@ -5,8 +5,8 @@ A PRelu is no clamped linear function, but its positive and its negative part ar
     PRelu(x) = max(PRelu(x), zero) + min(PRelu(x), zero) - zero
 
 The first part is a layer with the lower bound ``zero``, the second one a layer with the upper bound ``zero``
-and the first one as residual. Sums of values with equal scales are exact in integers. A negative slope has
-both branches above zero, a rising and a falling one, which are two parts.
+and the first one as residual. Sums of values with equal scales are exact in integers. With a negative slope,
+both branches are above zero and become two parts, a rising and a falling one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,11 +33,11 @@ from accel.network.network_part import NetworkPart
 from accel.network.predicted_cost import host_cost, machine_cost
 
 _MAX_PARTS = 3
-"""Layers for one function. The machine reads and writes the whole tensor in each."""
+"""Limit, since each part reads and writes the whole tensor."""
 _SPLITS = (0.5, 0.25, 0.75)
-"""Values at which a function is divided if its zero point is not one, between its least and its greatest."""
+"""Where a function is divided if not at its zero point, as shares of its range."""
 _PROBED_CHANNELS = 8
-"""Channels whose parts are searched first. Most functions that have no parts have none in any channel."""
+"""Channels that are tried first. Most functions without parts have none in any channel."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,6 @@ class _Parts:
     tables: tuple[Array, ...]
 
     def zero(self, at: int, out_zero: int) -> int:
-        """Return the zero point of a part: only the last one keeps that of the result."""
         is_last = at == len(self.tables) - 1
         return out_zero if is_last else self.split
 
@@ -63,11 +62,8 @@ class _Parts:
 def divide_functions(graph: Graph, config: Config) -> tuple[Graph, tuple[FusionChoice, ...]]:
     """Replace functions that the machine lacks by sums of functions that it has, where that saves cycles.
 
-    Machines with tables execute functions that all channels share. Of these, only functions that differ by
-    channel are divided.
-
-    Returns:
-        The graph, and the predicted cycles of each function that has such a sum.
+    Machines with tables execute functions that all channels share. There, only functions that differ by
+    channel are divided. The choices have the predicted cycles of each function with such a sum.
     """
     found = {
         node.output: parts
@@ -94,7 +90,7 @@ def divide_functions(graph: Graph, config: Config) -> tuple[Graph, tuple[FusionC
 
 
 def with_reasons(parts: Sequence[NetworkPart], choices: Sequence[FusionChoice]) -> tuple[NetworkPart, ...]:
-    """Say of functions that stay whole on the host that their layers would take more cycles."""
+    """Explain why functions stay whole on the host."""
     layers = {
         choice.name: len(choice.alternatives[-1].stages)
         for choice in choices
@@ -122,7 +118,7 @@ def _may_divide(graph: Graph, node: Node, config: Config) -> bool:
 
 
 def _find_parts(graph: Graph, node: Node) -> _Parts | None:
-    """Return parts that the machine has, or None if it has the function itself, or no parts."""
+    """Return None if the machine has the function itself, or no parts."""
     fused = FusedNodes(main=node)
     try:
         data, table = table_of_results(graph, fused)
@@ -140,7 +136,6 @@ def _parts_of(
     """Return the parts of a table.
 
     Args:
-        dtype: of the operand.
         zeros: zero points of the operand and of the result.
         entries: of a table (256, channels).
     """
@@ -178,7 +173,7 @@ def _split_values(table: Array, zero: int) -> Iterator[int]:
 
 
 def _divide(table: Array, split: int, zero: int) -> tuple[Array, ...] | None:
-    """Return monotone parts, or None if there are more than the machine should execute, or only one.
+    """Return monotone parts, or None if there are too many, or only one.
 
     The bounds of the last part include the zero point, which lanes without a channel have.
     """
@@ -200,12 +195,6 @@ def _monotone_parts(half: Array, split: int) -> tuple[Array, Array]:
 
 
 class _Division:
-    """A graph in which some functions are sums.
-
-    Attributes:
-        stages: for each divided node the layers of its sum.
-    """
-
     def __init__(self, graph: Graph, found: Mapping[str, _Parts]) -> None:
         self._old = graph
         self._tensors, self._constants = dict(graph.tensors), dict(graph.constants)
@@ -257,7 +246,7 @@ class _Division:
 
 
 def _choose(graph: Graph, node: Node, divided: _Division, config: Config) -> FusionChoice | None:
-    """Compare the layers of a sum with the function on the host, or return None if a layer does not exist."""
+    """Compare a sum with the function on the host. Return None if a layer does not exist."""
     stages = divided.stages[node.output]
     cost = ZERO_COST
     try:

@@ -1,4 +1,4 @@
-"""Nodes of a graph that are executed as one."""
+"""Fused nodes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,17 +13,16 @@ Bounds = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class FusedNodes:
-    """Nodes in graph order. Only the last result is needed elsewhere.
+    """Nodes that are executed as one, in graph order. Only the last result is needed elsewhere.
 
-    For example, ``Conv + Clip + Add`` has a convolution as ``main``, one node in ``clips`` and an
-    Add as ``combination``.
+    For example, ``Conv + Clip + Add`` has a convolution as ``main``, one node in ``clips`` and an Add as
+    ``combination``.
 
     Attributes:
         main: a convolution or another product, or any node that is not fused.
         pad: a Pad before it, with the value that stands for the number zero.
         lookup: a function of each byte of their result, which the machine looks up in a table.
         combination: the Add or Mul of their result and another tensor.
-        combination_clips: bounds of the sum or product.
     """
 
     main: Node
@@ -70,7 +69,6 @@ class FusedNodes:
 
     @property
     def residual(self) -> str:
-        """The other tensor of the combination."""
         assert self.combination is not None
         left, right = self.combination.inputs
         return right if left == self.result else left
@@ -89,7 +87,7 @@ class FusedNodes:
 
 
 def bounds(clips: Iterable[Node], dtype: str) -> Bounds:
-    """Return the least and the greatest integer that a sequence of Clips can return."""
+    """Return the least and the greatest result of a sequence of Clips."""
     limits = np.iinfo(dtype)
     least, most = int(limits.min), int(limits.max)
     for node in clips:

@@ -1,4 +1,4 @@
-"""Which nodes of a graph can be fused, and in which ways.
+"""The ways in which nodes of a graph can be fused.
 
 Convolutions can take over padding of zeros. Convolutions, matrix products, global averages and functions with
 a table for each channel can take over bounds, and look the result up in a table. All of these except global
@@ -38,8 +38,6 @@ class FusionGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class _Anchor:
-    """A node with the padding, bounds, look-up, and sum or product that it can take over."""
-
     main: Node
     pad: Node | None
     clips: tuple[Node, ...]
@@ -49,8 +47,7 @@ class _Anchor:
     def ways(self, *, combines: bool) -> list[tuple[bool, bool, bool]]:
         """Return whether padding, bounds and look-up are fused, in each way, with the most fused nodes first.
 
-        Args:
-            combines: whether the combination is fused, which needs bounds and look-up in the same layer.
+        A fused combination needs bounds and look-up in the same layer.
         """
         pads = (True, False) if self.pad else (False,)
         afters = [(True, True)]
@@ -83,7 +80,7 @@ def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
 
 
 def unfused_groups(graph: Graph) -> tuple[FusionGroup, ...]:
-    """Put each node into a group of its own."""
+    """Put each node into its own group."""
     return tuple(map(_single, graph.nodes))
 
 
@@ -97,13 +94,9 @@ def _alternatives(
     combination_clips: tuple[Node, ...],
     positions: Mapping[str, int],
 ) -> Iterator[tuple[FusedNodes, ...]]:
-    """Yield the ways to fuse nodes.
-
-    Args:
-        anchors: one, or two whose results are added or multiplied.
-    """
+    """Yield the ways to fuse one anchor, or two whose results are added or multiplied."""
     yes_or_no = (True, False)
-    # of two anchors the later one is tried first: when it runs, the other operand is already there
+    # try the later of two anchors first: when it runs, the other operand exists
     combiners = [] if combination is None else list(reversed(anchors))
     for combiner in (*combiners, None):
         for fuses_last_clips in yes_or_no if combiner is not None and combination_clips else (False,):
@@ -134,7 +127,6 @@ def _alternatives(
 
 
 def _is_anchor(graph: Graph, node: Node) -> bool:
-    """Whether the node's layer can also apply bounds, or add a residual."""
     return isinstance(node.operator, Product | GlobalAveragePool | ChannelTable) and (
         graph.tensors[node.output].dtype in QUANTIZED
     )
@@ -170,7 +162,6 @@ def _clips(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> 
 
 
 def _lookup(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
-    """Return the function of each byte of a tensor that follows it."""
     node = _only_consumer(graph, name, consumers)
     return node if node is not None and byte_function(graph, node) is not None else None
 
@@ -192,7 +183,7 @@ def _pad(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> N
 
 
 def _combination(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
-    """Return the Add or Mul after a tensor, of another tensor of its shape or of one value per channel."""
+    """The other operand has the tensor's shape, or one value per channel."""
     node = _only_consumer(graph, name, consumers)
     if node is None or not isinstance(node.operator, Add | Mul) or node.inputs[0] == node.inputs[1]:
         return None

@@ -21,17 +21,12 @@ from accel.network.network_part import Where
 from accel.network.predicted_cost import host_cost, machine_cost
 
 _MAX_REPORTED = 6
-"""Alternatives in a report, in addition to the fastest one without fusion."""
+"""In addition to the fastest alternative without fusion."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementOption:
-    """Fused nodes on the machine or on the host.
-
-    Attributes:
-        layer: None on the host.
-        unsupported: why the machine cannot execute them, or empty.
-    """
+    """Fused nodes on the machine or on the host."""
 
     fused: FusedNodes
     layer: LoweredLayer | None = None
@@ -50,8 +45,6 @@ class PlacementOption:
 
 @dataclass(frozen=True, kw_only=True)
 class _Candidate:
-    """A supported alternative: one placement for each piece."""
-
     cost: Cost
     options: tuple[PlacementOption, ...]
     is_unfused: bool
@@ -64,8 +57,6 @@ class _Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class _Refusal:
-    """An alternative with a piece that the machine does not support."""
-
     fused: FusedNodes
     reason: str
     alternative: Alternative
@@ -76,7 +67,7 @@ class _Placements:
     """Where some fused nodes can run.
 
     Attributes:
-        options: none if only the machine could fuse them, and does not support it.
+        options: none if only the machine could fuse the nodes, and does not support it.
     """
 
     options: list[PlacementOption]
@@ -123,11 +114,9 @@ class FusionChooser:
         return tuple(_with_reason(option, best.options, refusals) for option in best.options), choice
 
     def cost(self, fused: FusedNodes) -> Cost:
-        """Return the cost of fused nodes on the machine."""
         return self._placements(fused).cost
 
     def refuse(self, option: PlacementOption, reason: str) -> None:
-        """Record that an option does not compile."""
         fused = option.fused
         self._known[_key(fused)] = _Placements(options=_on_host(fused, reason), unsupported=reason)
 
@@ -171,7 +160,6 @@ def _on_host(fused: FusedNodes, unsupported: str) -> list[PlacementOption]:
 def _with_reason(
     option: PlacementOption, chosen: Sequence[PlacementOption], refusals: Sequence[_Refusal]
 ) -> PlacementOption:
-    """Explain why a product did not fuse a sum or product on the host."""
     if option.layer is not None:
         return option
     mains = [other.fused.name for other in chosen if other.layer is not None]

@@ -1,4 +1,4 @@
-"""Reports of fusion: the alternatives of a group, and what the chosen one saves."""
+"""Reports of fusion."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from accel.network.cost import ZERO_COST, Cost
 
 @dataclass(frozen=True, kw_only=True)
 class Alternative:
-    """A way to execute a group, for reports.
+    """A way to execute a group.
 
     Attributes:
         stages: each piece, for example ``Conv + Clip`` or ``Add on the host``.
@@ -32,7 +32,6 @@ class Alternative:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Alternative":
-        """Raise a ProgramError for damaged data."""
         return cls(
             stages=tuple(map(str, read_entry(data, "stages", list))),
             cost=read_object(data, "cost", Cost.from_dict),
@@ -43,11 +42,7 @@ class Alternative:
 
 @dataclass(frozen=True, kw_only=True)
 class FusionChoice:
-    """The alternatives of a group, the chosen one first.
-
-    Attributes:
-        alternatives: chosen, others by cycles, unsupported.
-    """
+    """The alternatives of a group: the chosen one, others by cycles, and unsupported ones."""
 
     name: str
     alternatives: tuple[Alternative, ...]
@@ -68,7 +63,6 @@ class FusionChoice:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "FusionChoice":
-        """Raise a ProgramError for damaged data."""
         alternatives = tuple(Alternative.from_dict(one) for one in read_entry(data, "alternatives", list))
         return cls(name=read_entry(data, "name", str), alternatives=alternatives)
 

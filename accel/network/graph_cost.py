@@ -1,8 +1,8 @@
 """The predicted cost of a graph on a machine, for searches over many similar graphs.
 
-The prediction goes through what :meth:`~accel.network.network.Network.build` does up to the placement, and
-compiles no layer. Three costs are added: layers of the machine, nodes on the host, and switches between both.
-Groups of fused nodes are decided independently, so equal groups of different graphs are predicted once.
+The prediction repeats :meth:`~accel.network.network.Network.build` up to the placement, and compiles no
+layer. It adds layers of the machine, nodes on the host, and switches between both. Groups of fused nodes are
+decided independently, so equal groups of different graphs are predicted once.
 """
 
 import math
@@ -31,23 +31,16 @@ from accel.rewriting.content_numbers import ContentNumbers
 _FUSED = Add | ChannelTable | Clip | Function | Mul | Requantize | Table
 """Operators that a layer can execute in addition to its product."""
 MAX_CACHED_GRAPHS = 100_000
-"""Graphs whose cost is kept."""
 
 
 @dataclass(frozen=True)
 class _Placed:
-    """Fused nodes of a group, by their positions in it, and where they run.
-
-    Attributes:
-        cost: of the machine, or None on the host.
-    """
-
     positions: tuple[int, ...]
     cost: Cost | None
 
 
 class GraphCosts:
-    """Predicts costs of graphs for one machine, and caches them by content."""
+    """Caches predictions by content, for one machine."""
 
     def __init__(
         self,
@@ -57,10 +50,6 @@ class GraphCosts:
         fusion: bool = True,
         numbers: ContentNumbers | None = None,
     ) -> None:
-        """
-        Args:
-            approximate, fusion: as in :meth:`~accel.network.network.Network.build`.
-        """
         self._config = config
         self._approximate = approximate
         self._fusion = fusion
@@ -69,11 +58,9 @@ class GraphCosts:
         self._groups: dict[tuple[int, ...], tuple[_Placed, ...]] = {}
 
     def cycles(self, graph: Graph) -> int:
-        """Return the predicted cycles of a graph."""
         return self.cost(graph).cycles
 
     def cost(self, graph: Graph) -> Cost:
-        """Return the predicted cost of a graph."""
         key = self._numbers.graph(graph)
         if key not in self._graphs:
             if len(self._graphs) >= MAX_CACHED_GRAPHS:
@@ -82,12 +69,7 @@ class GraphCosts:
         return self._graphs[key]
 
     def node_cycles(self, graph: Graph, *, can_fuse: bool, is_exact: bool) -> int:
-        """Return the predicted cycles of a graph's only node, as if it were in the middle of a network.
-
-        Args:
-            can_fuse: whether the layer that computes an operand may execute the node, too.
-            is_exact: whether a lower bound is not enough.
-        """
+        """Implement :meth:`accel.rewriting.search_result.CostModel.node_cycles`."""
         (node,) = graph.nodes
         fused = FusedNodes(main=node)
         if fused.moves_nothing:
@@ -110,7 +92,7 @@ class GraphCosts:
         return host_cost(graph, fused, self._config, switches=True).cycles
 
     def _least_cycles(self, graph: Graph, node: Node) -> int:
-        """Return a lower bound for a product: that of its multiplications, and that of its bytes."""
+        """Return a lower bound for a product: the cycles of its multiplications or of its bytes."""
         config, operator = self._config, node.operator
         macs = graph.macs(node)
         if isinstance(operator, Conv | MatMul) and (isinstance(operator, MatMul) or operator.groups == 1):
@@ -161,7 +143,6 @@ class GraphCosts:
         )
 
     def _host_cost(self, graph: Graph, parts: Sequence[NetworkPart]) -> Cost:
-        """Return the cost of nodes on the host, of moves, and of switches between programs."""
         aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
         if self._config.batch > 1:
             aliases -= _between_pictures_and_matrices(graph, parts)
@@ -179,10 +160,10 @@ class GraphCosts:
         return total + Cost(cycles=cycles, host_cycles=cycles, nbytes=0)
 
     def _move_cost(self, graph: Graph, node: Node) -> Cost:
-        """Predict a move that layers execute: nothing if the result lies inside another tensor, or the
-        operand.
+        """Predict a move that layers execute.
 
-        Otherwise layers store the values once more.
+        It is free if the result lies inside the operand, or the reverse. Otherwise layers store the values
+        again.
         """
         if _is_contiguous(graph, node, self._config.block_out):
             return ZERO_COST
@@ -193,13 +174,13 @@ class GraphCosts:
 def _between_pictures_and_matrices(graph: Graph, parts: Sequence[NetworkPart]) -> set[str]:
     """Return the results of Transposes from layers of pictures to matrix products, and back.
 
-    With ``batch`` > 1, an element holds `batch` rows of a matrix, or one pixel of `batch` pictures.
-    So layers cannot store whole elements elsewhere.
+    With ``batch`` > 1, an element holds `batch` rows of a matrix, or one pixel of `batch` pictures. So layers
+    cannot store whole elements elsewhere.
     """
     is_matrix_product: dict[str, bool] = {}
     """Whether the layer that computes a tensor, perhaps before moves, is a matrix product."""
     transposes: dict[str, set[str]] = {}
-    """The Transposes after the layer that a tensor comes from."""
+    """The Transposes between that layer and a tensor."""
     found: set[str] = set()
     for part in parts:
         fused = part.fused
@@ -239,15 +220,12 @@ def _fused(nodes: Sequence[Node]) -> FusedNodes:
 
 
 class _GroupContents:
-    """The contents of groups of a graph's nodes: all that their costs depend on."""
-
     def __init__(self, graph: Graph, numbers: ContentNumbers) -> None:
         self._graph = graph
         self._numbers = numbers
         self._sources: dict[str, tuple[bool, bool]] = {}
 
     def of(self, nodes: Sequence[Node]) -> tuple[int, ...]:
-        """Return a key that is equal for groups with equal costs."""
         graph, numbers = self._graph, self._numbers
         found: list[int] = []
         known: dict[str, int] = {}
@@ -269,7 +247,6 @@ class _GroupContents:
         return self._numbers.number((self._numbers.type_of(tensor), *self._source(name)))
 
     def _source(self, name: str) -> tuple[bool, bool]:
-        """Return whether the host packs a tensor, and whether its channels are its last axis."""
         if name not in self._sources:
             graph = self._graph
             self._sources[name] = is_packed_by_host(graph, name), is_matrix(graph, graph.tensors[name])
@@ -277,5 +254,4 @@ class _GroupContents:
 
 
 def _rounded(number: int, block: int) -> int:
-    """Round up to whole blocks."""
     return -(-number // block) * block

@@ -1,7 +1,6 @@
 """Files of graphs that are not compiled.
 
-The zip archive is like that of a compiled network. Its manifest has the format ``accel-graph``. The files
-``constants/N.bin`` hold constants, little-endian.
+The zip archive is like that of a compiled network. Its manifest has the format ``accel-graph``.
 """
 
 import io
@@ -22,7 +21,6 @@ from accel.image.zip_archive import Archive, damage, is_archive, write_archive
 
 FORMAT = "accel-graph"
 VERSION = 1
-"""Version of the format. Newer versions are refused."""
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
@@ -63,12 +61,12 @@ def _read(name: str, file: IO[bytes]) -> Graph:
 
 
 def constant_members(graph: Graph) -> list[tuple[str, bytes]]:
-    """Return names and contents of the members for a graph's constants."""
+    """Return names and contents of files ``constants/N.bin``, little-endian."""
     return [(_member(number), _raw(array)) for number, array in enumerate(graph.constants.values())]
 
 
 def read_graph(data: dict[str, Any], archive: Archive) -> Graph:
-    """Read the graph of an archive."""
+    """Read an archive's graph."""
     numbers = iter(range(len(read_entry(read_entry(data, "graph", dict), "constants", list))))
 
     def read(tensor: Tensor) -> Array:

@@ -17,8 +17,9 @@ from accel.rewriting.product_rules import AVERAGE_BY_PARTS
 from accel.rewriting.rule_application import apply_rules, simplify
 
 ONE_ROW_RULES = (AVERAGE_BY_PARTS, RESIZE_BY_PHASES)
-"""Rules for machines whose elements have one row. They divide pictures into parts, which cannot be stored in
-strips. Machines with several rows gain more from strips."""
+"""For machines whose elements have one row, because divided pictures cannot be stored in strips. Machines
+with several rows gain more from strips.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +40,7 @@ class PreparedGraph:
 def prepare_graph(
     graph: Graph, config: Config, *, fusion: bool = True, rewrites: bool = True
 ) -> PreparedGraph:
-    """Apply rules, fold and divide functions, assign channel maps, and group the nodes that can be fused.
-
-    Args:
-        rewrites: whether rules are applied. They help on every machine.
-    """
+    """Apply rules, fold and divide functions, assign channel maps, and group the nodes that can be fused."""
     if rewrites:
         graph, _ = simplify(graph, [*SHUFFLE_RULES, CONCAT_OF_SLICES])
         if config.batch == 1:

@@ -1,4 +1,4 @@
-"""Searches for a better graph, with the predicted cost on a machine."""
+"""Searches for a better graph, by predicted cost."""
 
 from __future__ import annotations
 
@@ -34,14 +34,7 @@ def rewrite_graph(
 ) -> SearchResult:
     """Rewrite a graph, and compare it with the original on random inputs.
 
-    Args:
-        approximate, fusion: as in :meth:`~accel.network.network.Network.build`.
-        relaxation: of backtracking.
-
-    Raises:
-        GraphError: the search is unknown, or the relaxation is less than 1.
-        MismatchError: the rewritten graph computes other values.
-        AccelError: ``saturate`` needs packages that are not installed.
+    Errors are those of :func:`~accel.network.network_rewriting.rewrite`.
     """
     check_search(search)
     if not (math.isfinite(relaxation) and relaxation >= 1):

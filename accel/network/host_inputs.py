@@ -9,7 +9,6 @@ from accel.graph.movement_operators import Transpose
 from accel.network.lowering.lowered_layer import LoweredLayer
 
 _DATA = "data"
-"""Name of the data input of all operators that have mappings."""
 
 
 def choose_layer_mapping(graph: Graph, layer: LoweredLayer, config: Config) -> MappingChoice:
@@ -19,17 +18,17 @@ def choose_layer_mapping(graph: Graph, layer: LoweredLayer, config: Config) -> M
 
 
 def host_packs_data(graph: Graph, layer: LoweredLayer) -> bool:
-    """Whether a layer's data comes from the host.
-
-    This holds for inputs of the graph and for results of float32 operators, also after operators that
-    keep bytes, and after Transpose.
-    """
+    """Whether a layer's data comes from the host, see :func:`is_packed_by_host`."""
     name = next((operand.tensor for operand in layer.operands if operand.name == _DATA), None)
     return name is not None and is_packed_by_host(graph, name)
 
 
 def is_packed_by_host(graph: Graph, tensor: str) -> bool:
-    """Whether a layer reads a tensor as the host has packed it, see :func:`host_packs_data`."""
+    """Whether a layer reads a tensor as the host has packed it.
+
+    This holds for inputs of the graph and results of float32 operators, also after operators that keep bytes,
+    and after Transpose.
+    """
     name: str | None = tensor
     while name is not None and name not in graph.inputs:
         node = graph.producers.get(name)

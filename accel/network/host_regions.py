@@ -2,7 +2,7 @@
 
 ONNX Runtime adds and rounds float32 in an order of its own, and fuses nodes such as those of a GELU. One
 session for a region therefore gives the same numbers as the original model. numpy computes regions without
-floats, with equal results. It also computes all regions if ONNX Runtime is not installed.
+floats, with equal results, and all regions if ONNX Runtime is not installed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -35,7 +35,7 @@ class HostRegion:
         moves: parts that only rename values of earlier steps.
         parts: all others.
         needed: results that later steps read, and outputs of the network.
-        is_concurrent: whether the next program needs none of the results, and can run at the same time.
+        is_concurrent: whether the next program needs none of the results.
     """
 
     graph: Graph
@@ -46,7 +46,6 @@ class HostRegion:
 
     @property
     def name(self) -> str:
-        """The name of the first part."""
         return (*self.parts, *self.moves)[0].fused.name
 
     @cached_property
@@ -80,7 +79,7 @@ class HostRegion:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """Tensors of earlier steps that the region reads, without constants."""
+        """Tensors of earlier steps that the region reads."""
         made = {node.output for node in self.nodes}
         read = dict.fromkeys(name for node in self.nodes for name in node.inputs)
         return tuple(name for name in read if name not in made and name not in self.graph.constants)
@@ -124,7 +123,7 @@ def _computes_floats(graph: Graph, node: Node) -> bool:
 def host_regions(graph: Graph, steps: Sequence[Chain | NetworkPart]) -> Iterator[Chain | HostRegion]:
     """Group consecutive steps of the host.
 
-    Nodes of which the next program needs no result are a region of their own, if no tensor connects them with
+    Nodes whose results the next program does not need are a separate region, if no tensor connects them with
     the others. So ONNX Runtime fuses the same nodes as in one region.
     """
     groups = [list(group) for _, group in groupby(steps, lambda step: isinstance(step, Chain))]
@@ -190,7 +189,7 @@ def _reads(step: Chain | NetworkPart) -> Iterator[str]:
 
 
 def check_foreign(graph: Graph) -> None:
-    """Raise a GraphError that names the nodes for which ONNX Runtime is missing."""
+    """Raise a GraphError for nodes for which ONNX Runtime is missing."""
     foreign = [
         f"{node.name!r} ({node.operator.kind})" for node in graph.nodes if isinstance(node.operator, Foreign)
     ]

@@ -1,4 +1,4 @@
-"""Constants whose channels are permuted to the lanes of a channel map."""
+"""Constants in the lanes of a channel map."""
 
 from dataclasses import replace
 

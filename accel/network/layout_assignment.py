@@ -4,8 +4,8 @@ Where elements have several rows, a plain picture fills one. Convolutions can co
 in each row (:mod:`accel.network.strip_layout`): the mapping ``strips=Yx1``. If a reader needs a halo or
 another layout, a row exchange (:mod:`accel.network.row_exchange`) fills it.
 
-Dynamic programming minimizes the cycles of all layers and exchanges: of partial assignments that are
-equivalent for the remaining layers, the fastest remains.
+Dynamic programming minimizes the cycles of all layers and exchanges. Among partial assignments that are
+equivalent for the remaining layers, it keeps the fastest.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -40,7 +40,6 @@ from accel.network.strip_layout import (
 from accel.run.program import Program, as_program
 
 _BEAM_WIDTH = 4096
-"""Partial assignments that are kept after each layer."""
 
 
 def assign_layouts(
@@ -56,9 +55,6 @@ def assign_layouts(
     Args:
         needed: tensors needed outside of the chain, as plain pictures.
         copied: results that layers also store elsewhere, which they write as plain pictures.
-
-    Returns:
-        The parts, and the choices of layers.
     """
     if not supports_row_exchange(config):
         return tuple(parts), ()
@@ -103,7 +99,7 @@ class _PartialAssignment:
     """Candidates of the first layers.
 
     Attributes:
-        cycles: predicted cycles of layers and complete exchanges.
+        cycles: predicted for layers and complete exchanges.
         visible: candidates of layers that share a picture with a later one.
     """
 
@@ -157,7 +153,7 @@ class _LayoutSearch:
         return row_exchanges(self._config, picture.size, written, others)
 
     def _cost(self, number: int, chosen: Mapping[int, LayerCandidate]) -> int | None:
-        """Return the cycles of a picture's exchanges, or None if they do not fit."""
+        """Return None if a picture's exchanges do not fit."""
         picture = self._pictures[number]
         key = (number, *(chosen[at].strips for at in sorted(picture.layers)))
         if key not in self._exchange_cycles:
@@ -199,7 +195,7 @@ class _LayoutSearch:
         complete: Sequence[int],
         visible: Collection[int],
     ) -> None:
-        """Add a candidate to an assignment, and keep the fastest of each kind.
+        """Keep the fastest of equivalent assignments.
 
         Args:
             extended: the fastest assignments, by numbers of strips of the visible layers.
@@ -219,7 +215,6 @@ class _LayoutSearch:
     # --- the result ------------------------------------------------------------------------------
 
     def compile(self, at: int, candidate: LayerCandidate) -> NetworkPart:
-        """Compile a layer."""
         part = self._parts[at]
         if candidate.choice is None:
             return part

@@ -1,4 +1,4 @@
-"""The mappings that each layer of a chain can have."""
+"""The mappings that a chain's layers can have."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,9 +22,8 @@ from accel.network.network_part import NetworkPart
 from accel.network.strip_layout import PictureSize, StripLayout, picture_size
 
 MAX_STRIP_COUNTS = 2
-"""How many numbers of strips are tried for a layer, the largest ones."""
+"""Numbers of strips that are tried for a layer, the largest ones."""
 CONVOLUTION, GLOBAL_AVERAGE, MAX_POOL = "conv2d", "global_avg_pool2d", "max_pool2d"
-"""Operators whose pictures can lie in strips."""
 DATA, RESIDUAL, PRODUCT_WEIGHTS = "data", "residual", "B"
 """Inputs of these operators, and of the product that replaces a global average."""
 
@@ -34,9 +33,9 @@ class LayerCandidate:
     """A mapping of a layer. All fields are defaults on the host.
 
     Attributes:
-        strips: number of strips of the result, or 1 for plain pictures.
+        strips: of the result, or 1 for plain pictures.
         layer: the operator in strips, or None for the layer's own program without strips.
-        cycles: predicted cycles of the layer in isolation.
+        cycles: predicted for the layer in isolation.
     """
 
     strips: int = 1
@@ -49,7 +48,7 @@ class LayerCandidate:
 
 
 class CandidateFinder:
-    """Finds the candidates of the layers of a chain.
+    """Finds mappings for the layers of a chain.
 
     Attributes:
         sizes: of pictures that layers write, by tensor.
@@ -65,7 +64,6 @@ class CandidateFinder:
         }
 
     def candidates(self, part: NetworkPart) -> Iterator[LayerCandidate]:
-        """Yield candidates, the one without strips first."""
         layer = part.layer
         if layer is None or part.program is None:
             yield LayerCandidate()
@@ -228,7 +226,7 @@ class CandidateFinder:
 
 
 def operand_of(part: NetworkPart, name: str) -> Operand:
-    """Return an operand of a layer by name."""
+    """Return a layer's operand by name."""
     assert part.layer is not None
     return next(one for one in part.layer.operands if one.name == name)
 

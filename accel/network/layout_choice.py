@@ -12,7 +12,7 @@ class LayoutAlternative:
     """A mapping of a layer, with its layouts.
 
     Attributes:
-        cycles: predicted cycles of the layer in isolation.
+        cycles: predicted for the layer in isolation.
         exchange: predicted cycles of the row exchanges around the layer, with the other layers as chosen.
     """
 
@@ -25,7 +25,6 @@ class LayoutAlternative:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "LayoutAlternative":
-        """Raise a ProgramError for damaged data."""
         return cls(
             mapping=read_entry(data, "mapping", str),
             cycles=read_entry(data, "cycles", int),
@@ -35,11 +34,7 @@ class LayoutAlternative:
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutChoice:
-    """The alternatives of a layer.
-
-    Attributes:
-        alternatives: the chosen one, then others by cycles with exchanges.
-    """
+    """The alternatives of a layer: the chosen one, then others by cycles with exchanges."""
 
     name: str
     alternatives: tuple[LayoutAlternative, ...]
@@ -49,7 +44,6 @@ class LayoutChoice:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "LayoutChoice":
-        """Raise a ProgramError for damaged data."""
         return cls(
             name=read_entry(data, "name", str),
             alternatives=tuple(map(LayoutAlternative.from_dict, read_entry(data, "considered", list))),

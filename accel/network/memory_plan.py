@@ -59,7 +59,6 @@ def _place(order: Sequence[LiveRange], sizes: Mapping[str, int]) -> tuple[int, d
 
 
 def _smallest_gap(occupied: Sequence[tuple[int, int]], nbytes: int) -> int:
-    """Return the start of the smallest sufficient gap, or the end of the last range."""
     best: tuple[int, int] | None = None
     end = 0
     for start, stop in occupied:

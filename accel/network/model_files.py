@@ -3,7 +3,6 @@
 import os
 
 DEFAULT_MACHINE = "vta-npu"
-"""The machine that networks are compiled for by default."""
 _TFLITE_SUFFIX = ".tflite"
 _SUFFIXES = (".onnx", _TFLITE_SUFFIX)
 
@@ -14,5 +13,5 @@ def is_tflite(path: str | os.PathLike[str]) -> bool:
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file name is that of an ONNX or TensorFlow Lite model."""
+    """Whether a file name ends in ``.onnx`` or ``.tflite``."""
     return os.fspath(path).lower().endswith(_SUFFIXES)

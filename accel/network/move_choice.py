@@ -9,7 +9,7 @@ from accel.image.manifest_entries import read_entry
 
 @dataclass(frozen=True, kw_only=True)
 class MoveChoice:
-    """The forms that a move can take.
+    """The forms that a move between channels can take.
 
     Attributes:
         alternatives: text and predicted cycles of the layers that differ, the chosen one first.
@@ -24,7 +24,6 @@ class MoveChoice:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "MoveChoice":
-        """Raise a ProgramError for damaged data."""
         considered = read_entry(data, "considered", list)
         return cls(
             name=read_entry(data, "name", str),

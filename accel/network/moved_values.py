@@ -1,4 +1,4 @@
-"""Where the values of moved tensors come from: bytes of the tensors that layers write.
+"""The sources of moved values: bytes of the tensors that layers write.
 
 Moves are evaluated on addresses instead of values. For example, a nearest Resize by 2 of a row with the
 addresses 0, 16 has the addresses 0, 0, 16, 16.
@@ -35,8 +35,8 @@ class ElementSources:
     """The elements of which a tensor consists.
 
     Attributes:
-        root: int64[elements], the number of the tensor.
-        element: int64[elements], its element.
+        root: int64[elements], the number of the tensor that holds each.
+        element: int64[elements], the position in it.
     """
 
     root: _Integers
@@ -58,7 +58,6 @@ class MovedValues:
         self._known: dict[str, _Integers | None] = {}
 
     def add(self, part: NetworkPart) -> None:
-        """Add a part after those that it reads."""
         if part.on_machine:
             self._layers[part.fused.output] = part
         elif isinstance(part.fused.main.operator, MOVES | SAME_BYTES):
@@ -75,7 +74,7 @@ class MovedValues:
         return addresses[1:].reshape(tensor.shape)
 
     def addresses(self, name: str) -> _Integers | None:
-        """Return the address of each value, or None if no layer of the chain has written it."""
+        """Return None if no layer of the chain has written the tensor."""
         if name in self._layers and name not in self._known:
             self._known[name] = self._addresses_of_layer(name)
         if name in self._known or name not in self._moves:
@@ -92,11 +91,7 @@ class MovedValues:
         return moved
 
     def elements(self, name: str, order: ByteOrder, element_bytes: int) -> ElementSources | None:
-        """Find the elements that a tensor in some byte order consists of.
-
-        Returns:
-            None if an element would consist of parts of several ones.
-        """
+        """Return None if an element would mix parts of several ones."""
         addresses = self.addresses(name)
         if addresses is None or len(order.numbers) % element_bytes:
             return None

@@ -1,7 +1,4 @@
-"""Networks for users: load a file, compile it for a machine.
-
-Loading imports no compiler: :meth:`Network.build` does.
-"""
+"""Loading a file imports no compiler, :meth:`Network.build` does."""
 
 from __future__ import annotations
 
@@ -77,11 +74,11 @@ class Network:
             fusion: execute several nodes as one layer where that saves cycles.
             measure: simulate at most this many plans of each layer, and choose the fastest, unless the whole
                 network takes fewer cycles with predicted plans.
-            tuned: a file of records of :func:`accel.tune`. Layers take schedules from it that take fewer
+            tuned: a file of records of :func:`accel.tune`. Layers use its schedules where they take fewer
                 cycles.
-            rewrite: how rules are applied. ``greedy`` applies those that help on every machine, ``none``
-                none, and ``backtrack`` and ``saturate`` search for the graph with the fewest predicted
-                cycles, see :func:`~accel.network.network_rewriting.rewrite`.
+            rewrite: ``greedy`` applies rules that help on every machine, ``none`` none. ``backtrack`` and
+                ``saturate`` search for the graph with the fewest predicted cycles, see
+                :func:`~accel.network.network_rewriting.rewrite`.
             rules: further rules, for example from :func:`accel.rewriting.rules_file.load_rules`.
             relaxation: of ``backtrack``.
             limits: of ``backtrack`` and ``saturate``.
@@ -94,7 +91,7 @@ class Network:
             MismatchError: the rewritten graph computes other values.
             ScheduleError: ``measure`` is not a positive integer.
         """
-        # the compiler: loading a model needs none of it
+        # loading a model needs no compiler
         from accel.network.network_build import build_network  # noqa: PLC0415
 
         return build_network(
@@ -158,7 +155,7 @@ def read_network(
     batch: int | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Network:
-    """Load a TensorFlow Lite model if the name ends in ``.tflite``, else an ONNX model."""
+    """Load an ONNX or TensorFlow Lite model, by the end of its name."""
     if is_tflite(path):
         return load_tflite(path, batch=batch, shapes=shapes)
     return load_onnx(path, batch=batch, shapes=shapes)

@@ -22,17 +22,13 @@ from accel.run.machine_advice import Advice, AdviceReport, search, timing_of
 from accel.run.machine_price import price_text
 
 DEFAULT_SECONDS = 60.0
-"""Processor time after which the search starts no further trial."""
+"""Processor time after which no further trial starts."""
 
 
 def advise_network(
     program: NetworkProgram, result: NetworkResult, *, seconds: float = DEFAULT_SECONDS
 ) -> AdviceReport:
-    """Find the limits of a network's run, and single changes of the machine that would make it faster.
-
-    Args:
-        result: of ``run(record=True)``.
-    """
+    """Find the limits of a network's ``run(record=True)``, and single changes of the machine that help."""
     path = result.known_path
     if path is None:
         raise AccelError("advice needs a recorded run of the machine, as on 'sim'")
@@ -45,7 +41,7 @@ class _Trial:
     """A network on other machines.
 
     Attributes:
-        without: why it cannot be compiled again, or empty.
+        without: why the network cannot be compiled again.
     """
 
     def __init__(self, program: NetworkProgram, result: NetworkResult) -> None:
@@ -103,7 +99,6 @@ class _Trial:
         return Network(graph=self._program.graph).build(machine(config))
 
     def _why_not_recompiled(self) -> str:
-        """Say why compiling again changes the programs, or return an empty string."""
         try:
             again = self._build(self._program.config)
         except AccelError as error:

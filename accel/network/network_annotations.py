@@ -1,4 +1,4 @@
-"""A run's figures as notes on the nodes of the ONNX model."""
+"""A run's figures as notes in an ONNX model."""
 
 from pathlib import Path
 

@@ -41,11 +41,7 @@ def build_network(
     relaxation: float,
     limits: SearchLimits | None,
 ) -> NetworkProgram:
-    """Compile a graph. Other arguments and errors are those of :meth:`~accel.network.network.Network.build`.
-
-    Args:
-        rewriting: how the graph was found, or None.
-    """
+    """Compile a graph, as :meth:`~accel.network.network.Network.build`."""
     target = machine(on)
     measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
     records = None if tuned is None else load_records(tuned)

@@ -28,14 +28,13 @@ _DEFAULTS = {name: one.default for name, one in inspect.signature(Network.build)
 def build_or_read(
     network: Network, on: Machine, *, rules: Path | None = None, **options: Any
 ) -> NetworkProgram:
-    """Compile a network, or read it from the cache if it has been compiled before.
+    """Compile a network, or read it from the cache on disk.
 
-    A network that was read is that of its file: its parts have no lowered layers. The seconds of compilation
-    are those of this call. The key contains the content of the files of rules and of records.
+    The parts of a network from the cache have no lowered layers. The seconds of compilation are those of this
+    call. The key contains the content of the files of rules and of records.
 
     Args:
         rules: a file of rules. Its code is executed unless the compiled network is in the cache.
-        options: those of :meth:`~accel.network.network.Network.build`.
 
     Raises:
         AccelError: as :meth:`~accel.network.network.Network.build`, and
@@ -60,7 +59,7 @@ def build_or_read(
         try:
             program = network_from_bytes(content)
             return replace(program, compile_seconds=time.perf_counter() - begin)
-        except ProgramError:  # of another process that the key does not distinguish: compile
+        except ProgramError:  # written by a process that the key does not distinguish: compile
             pass
     program = build()
     cache.write(NETWORK_KIND, key, network_bytes(program))
@@ -68,14 +67,7 @@ def build_or_read(
 
 
 def network_key(network: Network, on: Machine, *, rules: Path | None = None, **options: Any) -> str:
-    """Return the key of a compiled network in the cache.
-
-    Args:
-        rules, options: as those of :func:`build_or_read`.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Return the key in the cache."""
     given = {**options, "rules": rules or ()}
     others = {name: value for name, value in given.items() if value != _DEFAULTS[name]}
     return cache_key(
@@ -93,7 +85,7 @@ def _content(option: Path | SearchLimits) -> Any:
 
 
 def graph_digest(graph: Graph) -> bytes:
-    """Return a digest of a graph and its constants."""
+    """Digest a graph and its constants."""
     digest = hashlib.sha256(json.dumps(graph_to_data(graph)).encode())
     for name, values in graph.constants.items():
         digest.update(f"{name} {values.dtype.str} {values.shape}".encode())

@@ -1,4 +1,4 @@
-"""Which nodes of the host cut a network into several programs."""
+"""Host nodes that cut a network into several programs."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -8,12 +8,9 @@ from accel.network.network_program import NetworkProgram
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """Host nodes of one kind between layers of the machine.
+    """Host nodes of one kind after one layer of the machine and before another.
 
-    Attributes:
-        operator: for example ``Mul``.
-        nodes: how many of them lie after one layer of the machine and before another.
-        reason: why the machine does not execute them, for most of them.
+    ``reason`` says why the machine does not execute most of them.
     """
 
     operator: str
@@ -25,10 +22,10 @@ class Cut:
 
 
 def network_cuts(program: NetworkProgram) -> tuple[Cut, ...]:
-    """Return the kinds of host nodes that lie between layers of the machine, the most frequent first.
+    """Return the kinds of host nodes that cut a network into several programs, the most frequent first.
 
-    Each of them makes the machine wait for the host. For example, ``57 Mul: the machine has no Mul``. A
-    Concat or Slice inside a program does not count: the layers around it write and read its values in place.
+    For example, ``57 Mul: the machine has no Mul``. A Concat or Slice inside a program does not count,
+    because layers write and read its values in place.
     """
     parts = program.parts
     in_place = {part.fused.output for chain in program.chains for part in chain.parts if not part.on_machine}

@@ -1,4 +1,4 @@
-"""Parts and chains of a compiled network as plain data."""
+"""A compiled network as plain data."""
 
 import reprlib
 from math import prod
@@ -24,7 +24,7 @@ _ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
 
 def part_to_data(part: NetworkPart, numbers: dict[str, int]) -> dict[str, Any]:
-    """Return a part as plain data."""
+    """Convert a part."""
     fused = part.fused
 
     def number(node: Node | None) -> int | None:
@@ -78,7 +78,7 @@ def part_from_data(graph: Graph, data: Any) -> NetworkPart:
 
 
 def chain_to_data(chain: Chain, program: dict[str, Any]) -> dict[str, Any]:
-    """Return a chain as plain data."""
+    """Convert a chain."""
     return {
         "program": program,
         "operands": [_operand_to_data(name, one) for name, one in chain.operands.items()],
@@ -193,11 +193,7 @@ def _memory_from_data(data: Any) -> MemoryPlan:
 
 
 def search_from_data(graph: Graph, data: dict[str, Any]) -> SearchResult:
-    """Invert :meth:`~accel.rewriting.search_result.SearchResult.to_dict`.
-
-    Args:
-        graph: the compiled graph.
-    """
+    """Invert :meth:`~accel.rewriting.search_result.SearchResult.to_dict` for a compiled graph."""
     rules, ended_by = read_entry(data, "rules", dict), read_entry(data, "ended_by", str)
     ending = next((one for one in _ENDINGS if one == ended_by), None)
     if ending is None:

@@ -39,7 +39,7 @@ from accel.network.partition import PartitionSummary
 from accel.run.program import Program
 
 VERSION = 1
-"""Version of the format. Newer versions are refused."""
+"""Newer versions are refused."""
 
 
 def save_network(program: NetworkProgram, path: str | Path) -> None:
@@ -53,7 +53,7 @@ def save_network(program: NetworkProgram, path: str | Path) -> None:
 
 
 def network_bytes(program: NetworkProgram) -> bytes:
-    """Return the content of a compiled network's file."""
+    """Return a file's content."""
     graph = program.graph
     members = constant_members(graph)
     steps: list[dict[str, Any]] = []
@@ -106,16 +106,12 @@ def load_network(path: str | Path) -> NetworkProgram:
 
 
 def network_from_bytes(content: bytes) -> NetworkProgram:
-    """Return the network of a file's content.
-
-    Raises:
-        ProgramError: the content is damaged, or of a newer version.
-    """
+    """Raise a ProgramError for damaged content, or a newer version."""
     return _read("network", io.BytesIO(content))
 
 
 def single_program(network: NetworkProgram, path: str) -> Program:
-    """Return the only program of a network, with its constants."""
+    """Return a network's only program, with its constants."""
     if len(network.chains) != 1:
         raise ProgramError(
             f"network {path!r} has {len(network.chains)} programs, with the host in between; 'accel run' and "
@@ -168,7 +164,6 @@ def _parse(archive: Archive) -> NetworkProgram:
 
 
 def _check(network: NetworkProgram) -> None:
-    """Raise a ProgramError for missing or repeated nodes, or for tensors of no program."""
     graph = network.graph
     outputs = [node.output for part in network.parts for node in part.fused.nodes]
     if sorted(outputs) != sorted(node.output for node in graph.nodes):

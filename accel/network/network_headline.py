@@ -6,7 +6,7 @@ from accel.run.run_headline import Headline, is_computing
 
 
 def network_headline(result: NetworkResult) -> Headline | None:
-    """Return the headline of a complete run, or None without a critical path."""
+    """Return None for an incomplete run, or without a critical path."""
     path = result.known_path
     if not path or not result.cycles:
         return None
@@ -18,7 +18,6 @@ def network_headline(result: NetworkResult) -> Headline | None:
 
 
 def _step(result: NetworkResult, most: Share) -> str:
-    """Return the layer that takes the most cycles beyond its products, and what to try."""
     worst = max((one for one in result.layers if one.cycles), key=_unused_cycles)
     products = round(worst.macs / result.config.macs_per_cycle)
     where = f"{worst.name} loses the most, {worst.cycles:,} cycles where its products need {products:,}"
@@ -28,5 +27,4 @@ def _step(result: NetworkResult, most: Share) -> str:
 
 
 def _unused_cycles(layer: LayerResult) -> float:
-    """Return the cycles of a layer in which the GEMM core does not multiply."""
     return (layer.cycles or 0) * (1 - (layer.utilization or 0))

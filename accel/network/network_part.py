@@ -1,6 +1,6 @@
-"""A part of a compiled network: fused nodes, and where they run.
+"""A part of a compiled network.
 
-It imports no compiler, so that compiled networks are read without.
+It imports no compiler, so that compiled networks can be read without one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Where = Literal["machine", "host"]
 QUANTIZE_HINT = "some multiply float32; 'accel quantize' turns a network into integers"
-"""For users who compile a network that is not quantized."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Compiled networks, and their runs on every backend."""
+"""Compiled networks, and their runs."""
 
 import time
 from collections import Counter
@@ -217,14 +217,12 @@ class NetworkProgram:
 
     @cached_property
     def _regions(self) -> tuple[Chain | HostRegion, ...]:
-        """The steps, with consecutive nodes of the host as one."""
         return tuple(host_regions(self.graph, self.steps))
 
     def _mismatches(self, tensors: Mapping[str, Array]) -> dict[str, int]:
         """Compare each result of the machine with the graph, evaluated on the operands of the run.
 
-        Results of the host are not compared. Nodes of the host inside a chain are evaluated if layers of the
-        machine need them.
+        Results of the host are not compared. Host nodes inside a chain are evaluated if layers need them.
         """
         wrong: dict[str, int] = {}
         on_host = {node.output for part in self.parts if not part.on_machine for node in part.fused.nodes}
@@ -279,7 +277,6 @@ class _Run:
         return name in self._arrays or name in self._resident or name in self._host
 
     def array(self, name: str) -> Array:
-        """Return values in the graph's shape."""
         if name not in self._arrays and name in self._host:
             self._arrays |= self._host.results(name)
         if name not in self._arrays:
@@ -303,7 +300,6 @@ class _Run:
         self.layers += [host_layer_result(self._graph, part) for part in (*step.moves, *step.parts)]
 
     def finish(self) -> None:
-        """Wait for regions of the host that are still running."""
         self._arrays |= self._host.wait()
 
     def _on_host(self, part: NetworkPart) -> None:

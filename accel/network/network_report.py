@@ -26,17 +26,16 @@ from accel.views.svg_chart import Chart
 _WIDTH = 1240
 _ROW_HEIGHT = 22
 _LABEL_WIDTH = 250
-"""Sizes of charts, in pixels."""
+"""In pixels."""
 _LABEL_CHARACTERS = 36
-"""Characters of a label. Longer names are cut off on the left."""
+"""Longer names are cut off on the left."""
 _TICKS = 8
-"""Approximate number of ticks of an axis."""
 _HUES = 8
-"""Colours of layers in ``chart.css``. More layers repeat them, as in ``chart_drawing.js``."""
+"""Layers' colours in ``chart.css``, which repeat as in ``chart_drawing.js``."""
 
 
 class NetworkReport:
-    """The page of a run.
+    """An HTML page about a network's run.
 
     Args:
         advised: from :func:`~accel.network.network_advice.advise_network`, or None to omit the section.
@@ -59,7 +58,6 @@ class NetworkReport:
 
     @staticmethod
     def check_path(path: str | Path) -> None:
-        """Raise an AccelError for an unknown ending."""
         check_page_path("report", path)
 
     def save(self, path: str | Path) -> None:
@@ -67,7 +65,6 @@ class NetworkReport:
         write_atomically(Path(path), self.html().encode())
 
     def html(self) -> str:
-        """Return a self-contained page, with the chart of the units if events were recorded."""
         result = self._result
         title, facts = f"{result.graph.name} on {result.config.label}", str(result.config)
         sections = network_sections(self._program, result, self._advised)
@@ -83,7 +80,7 @@ class NetworkReport:
 
 
 def analyzed_programs(program: NetworkProgram, result: NetworkResult) -> tuple[AnalyzedRun, ...]:
-    """Return the analyzed run of each program, or none without events."""
+    """Return the analyzed runs, or none without events."""
     return tuple(
         analyze_run(
             run,
@@ -154,7 +151,6 @@ def _figures(result: NetworkResult) -> str:
 
 
 def _layers_over_time(result: NetworkResult) -> str:
-    """Draw a bar for each layer between retirements."""
     layers, cycles = _on_machine(result), max(1, result.cycles or 0)
     height = _ROW_HEIGHT * len(layers) + 28
     scale = (_WIDTH - _LABEL_WIDTH - 20) / cycles
@@ -177,7 +173,7 @@ def _layers_over_time(result: NetworkResult) -> str:
 
 
 def _hue(layer: int) -> str:
-    """Return the attribute with the colour of a layer, the same as in the timeline."""
+    """Return the same colour as in the timeline."""
     return f'class="hue{layer % _HUES}"'
 
 
@@ -243,7 +239,6 @@ def _critical_path(result: NetworkResult, path: Sequence[Segment]) -> str:
     has_several_programs = len(result.runs) > 1
 
     def instruction_text(segment: Segment) -> str:
-        """Index as in the chart, mnemonic and layer."""
         layer = result.layer_of(segment.start)
         if segment.instruction is None or layer is None or layer.program is None:
             return ""
@@ -265,7 +260,6 @@ def _memory(program: NetworkProgram) -> str:
 
 
 def _memory_chart(plan: MemoryPlan, names: Sequence[str], first_layer: int) -> str:
-    """Draw tensors in bytes over layers. Each has the colour of the layer that writes it."""
     height = _ROW_HEIGHT * len(names) + 28
     scale = (_WIDTH - _LABEL_WIDTH - 20) / plan.nbytes
     parts = [

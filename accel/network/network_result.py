@@ -1,4 +1,4 @@
-"""The result of a network's run: tensors and figures."""
+"""The tensors and figures of a network's run."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -33,14 +33,12 @@ class LayerResult(Layer):
     """The figures of a layer, on the machine or on the host.
 
     Attributes:
-        reason: why it is on the host, or empty.
+        reason: why it is on the host.
         bound_by: the unit that limits it, by :func:`~accel.compiler.expr.compulsory_cost.bound_by`.
         bytes_by_kind: moved bytes by memory.
         causes: its critical path by cause, largest first, or empty without events.
-        alone: predicted cycles in isolation, or None.
-        busy: cycles of compute slots, of reads or of writes at full bus width, whichever are most, or None
-            without cycles.
-        instructions: number of its instructions, 0 on the host.
+        alone: predicted cycles in isolation.
+        busy: the most of the cycles of compute slots, of reads and of writes at full bus width.
     """
 
     reason: str
@@ -108,9 +106,6 @@ def machine_layer_results(
 
     A layer's cycles last from the previous layer's last retirement to its own. The last layer's extend to the
     end.
-
-    Args:
-        program: number of the chain, counted from 1.
     """
     begins = [0, *chain.ends[:-1]]
     cycles = layer_cycles(chain, result.timing)
@@ -163,9 +158,9 @@ def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: C
 
 
 def _busy_cycles(instructions: Sequence[Instruction], config: Config) -> float:
-    """Return the cycles of compute slots, of reads or of writes, whichever are most.
+    """Return the most of the cycles of compute slots, of reads and of writes.
 
-    Reads and writes have a channel of the bus each. For example, 90 slots, 800 bytes read and 400 written
+    Reads and writes have separate channels of the bus. For example, 90 slots, 800 bytes read and 400 written
     over a bus of 8 bytes are 100 cycles.
     """
     slots = reads = writes = 0.0
@@ -184,7 +179,7 @@ def _busy_cycles(instructions: Sequence[Instruction], config: Config) -> float:
 
 
 def layer_cycles(chain: Chain, timing: Timing | None) -> list[int] | list[None]:
-    """Return the cycles of each layer as :func:`machine_layer_results` counts them."""
+    """Count as :func:`machine_layer_results`."""
     count = len(chain.ends)
     if timing is None:
         return [None] * count
@@ -204,7 +199,7 @@ def layer_cycles(chain: Chain, timing: Timing | None) -> list[int] | list[None]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NetworkResult:
-    """A run of a network that has ended.
+    """The result of a network's run.
 
     Attributes:
         macs: nominal MACs of convolutions and matrix products.

@@ -1,4 +1,4 @@
-"""Runs of a network one after another, in which outputs become the next run's inputs."""
+"""Runs of a network that keep state."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The steps of a compiled network: its parts, grouped into chains and host nodes."""
+"""The steps of a compiled network."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ class BuiltSteps(TypedDict):
 def build_steps(
     graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool = False
 ) -> BuiltSteps:
-    """Group the parts of the machine into chains, and compile them."""
+    """Group the machine's parts into chains, and compile them."""
     groups, needed, partition = _group_parts(graph, parts, config, keep=keep)
     steps: list[Chain | NetworkPart] = []
     choices: list[LayoutChoice] = []
@@ -46,12 +46,9 @@ def build_steps(
 def _group_parts(
     graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool
 ) -> tuple[list[tuple[NetworkPart, ...]], list[set[str]], Partition]:
-    """Group parts for the machine and for the host.
+    """Return groups, the tensors that others need of each, and the partition.
 
     If a Concat or Slice cannot be an alias, the host executes it, and the grouping starts again.
-
-    Returns:
-        The groups, the tensors that others need of each, and the partition.
     """
     aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
     first: PartitionSummary | None = None

@@ -1,4 +1,4 @@
-"""Networks as text: the graph, fused nodes, placement, and memory."""
+"""Networks as text."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,6 @@ from accel.network.network_program import NetworkProgram
 from accel.network.wait_strategies import WAIT_TEXTS
 
 _MEMORY_COLUMNS = 64
-"""Width of a picture of memory."""
 _CHOSEN = " (chosen)"
 
 
@@ -135,7 +134,6 @@ def _memory(program: NetworkProgram) -> Iterator[str]:
 
 
 def _memory_picture(chain: Chain, plan: MemoryPlan) -> Iterator[str]:
-    """Yield a line for each layer, which shows the live tensors."""
     if not plan.nbytes:
         return
     letters = {one.name: _letter(number) for number, one in enumerate(plan.live_ranges)}

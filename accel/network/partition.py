@@ -1,8 +1,7 @@
 """Partition: parts of the machine and of the host in an order of execution with the fewest programs.
 
-Given the placement of all parts, the earliest stages are optimal (:mod:`accel.network.partition_stages`). The
-choice that is left is which moves layers execute inside a program. A search with a lower bound
-makes it. It is exact if it ends within :data:`MAX_EVALUATIONS`, otherwise the best partition so far is taken.
+Given the placement of all parts, the earliest stages are optimal (:mod:`accel.network.partition_stages`). A
+search with a lower bound decides which moves layers execute inside a program.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,17 +17,17 @@ from accel.network.network_part import NetworkPart
 from accel.network.partition_stages import Kind, Read, bundle_numbers, earliest_stages, programs_of
 
 MAX_EVALUATIONS = 600
-"""Evaluations of a search. After them, the best partition so far is taken."""
+"""After them, a search returns the best partition so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionSummary:
-    """How good a partition is.
+    """The quality of a partition.
 
     Attributes:
         bound: programs that any partition needs: the longest alternation of machine and host over all paths
             of the graph, if layers could execute every move.
-        is_exact: whether the search has proven that no partition of these parts has fewer programs.
+        is_exact: whether no partition of these parts has fewer programs.
     """
 
     bound: int
@@ -45,16 +44,14 @@ class PartitionSummary:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "PartitionSummary":
-        """Raise a ProgramError for damaged data."""
         return cls(bound=read_entry(data, "bound", int), is_exact=data.get("is_exact") is True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:
-    """Groups of parts, alternating between machine and host.
+    """Groups of parts, alternating between machine and host, in an order of execution.
 
     Attributes:
-        groups: in an order of execution.
         aliases: results of moves that layers execute.
     """
 
@@ -65,8 +62,6 @@ class Partition:
 
 @dataclass(frozen=True)
 class _Solution:
-    """Stages of all parts, and the moves among them that layers execute, or the host."""
-
     stages: list[int]
     in_place: frozenset[int]
     copied: frozenset[int]
@@ -86,9 +81,9 @@ class PartitionProblem:
 
     Args:
         aliases: results of moves that layers may execute.
-        flexible: results of layers that may run on the host, too.
-        repacked: operands that a layer reads in another packing than a layer has written, with its result.
-            None if the programs of the layers show them.
+        flexible: results of layers that may also run on the host.
+        repacked: of :func:`~accel.network.chain_grouping.repacked_reads`. None derives them from the layers'
+            programs.
     """
 
     graph: Graph
@@ -131,10 +126,9 @@ class PartitionProblem:
         return "machine" if part.on_machine else "host"
 
     def solve(self) -> tuple[_Solution, int, bool]:
-        """Return the solution with the fewest programs, of these the one with the fewest copies.
+        """Return the solution with the fewest programs, then with the fewest copies.
 
-        Returns:
-            The solution, the lower bound of programs, and whether the solution is proven to be the best.
+        Also return the lower bound of programs, and whether the solution is proven to be the best.
         """
         self._left = MAX_EVALUATIONS
         root = self._evaluate(frozenset(), frozenset(), None)
@@ -158,8 +152,8 @@ class PartitionProblem:
     def _alias_members(self, at: int) -> frozenset[int] | None:
         """Return the parts that must be in one program with a move, or None if there is no such program.
 
-        These are the layers that write its values, and other moves of them. Readers can be anywhere: layers
-        store values once more for a reader in another program.
+        These are the layers that write its values, and other moves of them. Readers can be anywhere, because
+        layers store values again for a reader in another program.
         """
         found, pending = {at}, [at]
         while pending:
@@ -180,7 +174,7 @@ class PartitionProblem:
     def _evaluate(
         self, in_place: frozenset[int], copied: frozenset[int], last_stage: int | None
     ) -> list[int] | None:
-        """Return the stages. Moves that are not decided yet run wherever they are."""
+        """Return the stages. Undecided moves run wherever they are."""
         self._left -= 1
         kinds: list[Kind] = []
         for at in range(len(self.parts)):
@@ -208,7 +202,7 @@ class PartitionProblem:
         copied: frozenset[int],
         best: _Solution | None,
     ) -> _Solution | None:
-        """Decide about the first undecided part, and search on. The more promising branch comes first."""
+        """Decide about the first undecided part, the more promising branch first."""
         if best is not None and self._left <= 0:
             return best
         if not undecided:
@@ -232,7 +226,7 @@ class PartitionProblem:
     # --- order -----------------------------------------------------------------------------------
 
     def _settled(self, solution: _Solution) -> list[int]:
-        """Move parts that run on either side from the host into the next program, if it is there anyway."""
+        """Move flexible parts from the host into the next program, if there is one anyway."""
         stages = list(solution.stages)
         programs = {stage for at, stage in enumerate(stages) if self.parts[at].on_machine and stage % 2}
         for at in reversed(range(len(stages))):
@@ -258,13 +252,7 @@ def partition_parts(
     aliases: Collection[str] = (),
     flexible: Collection[str] = (),
 ) -> Partition:
-    """Group parts of the machine and of the host so that the fewest programs result.
-
-    Args:
-        parts: in an order of execution.
-        aliases: results of moves that layers may execute.
-        flexible: results of layers that may join the host.
-    """
+    """Group parts, given in an order of execution, so that the fewest programs result."""
     problem = PartitionProblem(graph, parts, config, aliases, flexible)
     solution, bound, is_exact = problem.solve()
     return Partition(

@@ -1,7 +1,7 @@
 """Stages: the earliest program or time of the host in which each part of a network can run.
 
-Stages alternate: stage 0 is the host's, stage 1 the first program, stage 2 the host's after it, stage 3 the
-second program. So ``2 * programs + 1`` is the number of stages.
+Stages alternate: stage 0 is the host's, stage 1 the first program, stage 2 the host's after it, and so on. So
+there are ``2 * programs + 1`` stages.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["machine", "host", "either"]
-"""Where a part can run. A part that runs on either side joins the stage of its operands."""
+"""A part of the kind ``either`` joins the stage of its operands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class Read:
     """An operand of a part.
 
     Attributes:
-        producer: index of the part that computes it.
+        producer: index of the part that computes the operand.
         repacks: whether the host must change its packing, if a layer writes it and a layer reads it.
     """
 
@@ -34,14 +34,12 @@ def earliest_stages(
     all parts are possible at the same time.
 
     Args:
-        kinds: of each part. The parts are in an order of execution.
-        bundles: for each part the number of its bundle. The parts of a bundle are in one stage of the
-            machine. -1 if the part is in none.
-        last_stage: the last stage that is allowed.
+        kinds: of each part, in an order of execution.
+        bundles: each part's bundle, or -1. The parts of a bundle are in one stage of the machine.
 
     Returns:
-        The stages, or None if a part would be after ``last_stage``. That is also the result if two parts of a
-        bundle need the host between them.
+        None if a part would be after ``last_stage``, also because two parts of a bundle need the host between
+        them.
     """
     stages = [0] * len(kinds)
     of_bundles = [0] * (max(bundles, default=-1) + 1)
@@ -62,21 +60,17 @@ def earliest_stages(
             stages[at] = stage
             if bundle >= 0 and stage > of_bundles[bundle]:
                 of_bundles[bundle] = stage
-                is_stable = False  # members before this one move to the stage, too
+                is_stable = False  # earlier members move to the stage, too
     return stages
 
 
 def programs_of(stages: Sequence[int]) -> int:
-    """Return the number of programs up to the last stage in use."""
+    """Return the number of programs in some stages."""
     return (max(stages, default=0) + 1) // 2
 
 
 def bundle_numbers(count: int, joined: Sequence[Sequence[int]]) -> list[int]:
-    """Return the bundle of each part.
-
-    Args:
-        joined: sets of parts that must be in one stage. Sets that share a part become one bundle.
-    """
+    """Join sets of parts that share a part, and return the number of each part's set, or -1."""
     roots = list(range(count))
 
     def root(at: int) -> int:

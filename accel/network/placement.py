@@ -27,14 +27,12 @@ from accel.run.tuning_records import Records, faster_record, record_key
 
 
 class _LayerCompiler:
-    """Compiles layers. Equal ones share a program."""
-
     def __init__(self, graph: Graph, machine: Machine, measure: int | None, records: Records | None) -> None:
         self._graph, self._machine, self._measure, self._records = graph, machine, measure, records
         self._known: list[tuple[LoweredLayer, Program, int]] = []
 
     def program(self, layer: LoweredLayer) -> tuple[Program, int]:
-        """Return a layer's program and its cycles in isolation. The chain is checked later."""
+        """Return a layer's program, which equal layers share, and its cycles in isolation."""
         is_packed = host_packs_data(self._graph, layer)
         for other, program, cycles in self._known:
             is_equal = (other.operator, other.parameters) == (layer.operator, layer.parameters)
@@ -60,7 +58,7 @@ class _LayerCompiler:
         return program, cycles
 
     def _with_other_scales(self, layer: LoweredLayer, mapping: str, schedule: Schedule) -> Image | None:
-        """Return the program of a known layer with the same instructions, or None.
+        """Return the program of a known layer with the same instructions.
 
         Such a layer has a bias and the same schedule, and differs only in its scales. Scales of a residual
         must be equal, because instructions contain them. Without a bias, constants contain the scales.
@@ -87,7 +85,6 @@ class _LayerCompiler:
     def _tuned(
         self, records: Records, layer: LoweredLayer, choice: MappingChoice, program: Program
     ) -> tuple[Program, int] | None:
-        """Return a layer's program by a faster record of its mapping, and its cycles, or None."""
         workload, machine = layer.workload(), self._machine
         outputs, mapping = [workload.output], choice.mapping.name
         if records.fastest(record_key(workload.name, outputs, machine.config), mapping) is None:
@@ -109,15 +106,9 @@ def place(
     measure: int | None = None,
     records: Records | None = None,
 ) -> tuple[tuple[NetworkPart, ...], tuple[FusionChoice, ...]]:
-    """Choose an alternative of each group, and compile its layers.
+    """Choose an alternative of each group, and compile its layers. Parts are in an order of execution.
 
-    Args:
-        approximate: allow sums and products that differ from float32 for some values.
-        measure: plans to simulate for each layer, or None to predict.
-        records: schedules that layers take where they are faster, or None.
-
-    Returns:
-        Parts in an order of execution, and choices of groups with alternatives.
+    ``records`` are those of ``tuned`` of :meth:`~accel.network.network.Network.build`.
     """
     if not machine.config.post:
         raise GraphError(
@@ -143,7 +134,7 @@ def place(
 def _place_group(
     group: FusionGroup, chooser: FusionChooser, compiler: _LayerCompiler
 ) -> tuple[list[NetworkPart], FusionChoice]:
-    """Return a group's parts. If a layer does not compile, choose again without it."""
+    """If a layer does not compile, choose again without it."""
     while True:
         options, choice = chooser.choose(group)
         parts = []

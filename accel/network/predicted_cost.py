@@ -1,7 +1,7 @@
 """Predicted cycles and bytes of fused nodes, on the machine and on the host.
 
-The host's speed is assumed, in its favour: it touches each byte once and multiplies at one MAC per cycle, and
-all other arithmetic is free.
+The host's speed is assumed, in its favour: it touches each byte once, multiplies at one MAC per cycle, and
+does all other arithmetic for free.
 """
 
 from math import prod
@@ -16,15 +16,14 @@ from accel.network.lowering.lowered_layer import LoweredLayer
 
 HOST_SWITCH_CYCLES = 1000
 """From the end of a program until the host computes, and back: 10 us at 100 MHz. The machine's own latency at
-the end and at the start of a program is added."""
+the end and at the start of a program is added.
+"""
 HOST_CYCLES_PER_BYTE = 1
-"""For each byte that the host reads or writes."""
 HOST_CYCLES_PER_MAC = 1
-"""For each multiplication on the host."""
 
 
 def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: Config) -> Cost:
-    """Predict the cost of a layer on the machine."""
+    """Predict the cost of a layer."""
     best = choose_layer_mapping(graph, layer, config).candidates[0]
     residuals = sum(prod(operand.shape) for operand in layer.operands if operand.name == "residual")
     nbytes = best.read_bytes + residuals + graph.tensors[fused.output].size  # int8 or uint8: a byte each
@@ -32,11 +31,7 @@ def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: C
 
 
 def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool) -> Cost:
-    """Predict the cost of nodes on the host.
-
-    Args:
-        switches: whether execution switches to the host here.
-    """
+    """Predict nodes on the host, perhaps with the switch to it."""
     if fused.moves_nothing:
         return ZERO_COST
     read = [graph.tensors[name] for name in fused.inputs if name not in graph.constants]
@@ -48,7 +43,7 @@ def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool
 
 
 def switch_cycles(config: Config) -> int:
-    """Return the cycles from the end of a program until the host computes, and back."""
+    """Predict the cycles from the end of a program to the host, and back."""
     # the last write, and the next program's instructions, micro-ops and data
     return HOST_SWITCH_CYCLES + config.write_latency + 3 * config.read_latency
 

@@ -1,4 +1,4 @@
-"""A layer's transfers, changed for a tensor whose elements lie elsewhere in a chain."""
+"""Transfers of a layer whose tensor's elements lie elsewhere in a chain."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ _MAX_STRIDE = (1 << SIZE_BITS) - 1
 
 
 def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
-    """Return the instructions that refer to a part of DRAM, by index."""
+    """Return the transfers of a part of DRAM, by index."""
     assert program.references is not None
     parts = program.references.parts
     transfers: dict[int, Transfer] = {}
@@ -34,13 +34,10 @@ def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
 def relocate_transfers(
     program: Program, offset: int, positions: _Integers
 ) -> dict[int, Sequence[Transfer]] | None:
-    """Change all transfers of a tensor whose elements lie in another order.
-
-    Args:
-        positions: int64[elements], position of each element relative to the tensor's start.
+    """Change all transfers of a tensor to ``positions``, int64[elements] relative to the tensor's start.
 
     Returns:
-        Replacements of each instruction that moves the tensor, by index, or None if impossible.
+        Replacements by index of instruction, or None if impossible.
     """
     relocated: dict[int, Sequence[Transfer]] = {}
     for index, transfer in transfers_at(program, offset).items():
@@ -62,8 +59,8 @@ def relocate_transfer(transfer: _TransferT, base: int, positions: _Integers) -> 
         positions: int64[elements], relative to ``base``, the tensor's first element in DRAM.
 
     Returns:
-        None if a row would be divided and the transfer has rows of padding, or if a STORE that takes one
-        residual for all of its elements would be divided.
+        None if this would divide a row of a transfer that has rows of padding, or a STORE that uses one
+        residual for all of its elements.
     """
     rows = np.arange(transfer.y_size)[:, None] * transfer.x_stride + np.arange(transfer.x_size)
     if not rows.size:
@@ -125,7 +122,7 @@ def _relocate_whole_rows(transfer: _TransferT, base: int, starts: _Integers) -> 
 
 
 def _with_scratchpad_offset(transfer: _TransferT, row: int, column: int, elements: int) -> _TransferT:
-    if isinstance(transfer, LoadRes):  # has no address: it appends to a queue
+    if isinstance(transfer, LoadRes):  # appends to a queue, without address
         return transfer
     if isinstance(transfer, StoreReq):
         par = transfer.par + (row if transfer.par_y else column if transfer.par_x else 0)
@@ -134,17 +131,14 @@ def _with_scratchpad_offset(transfer: _TransferT, row: int, column: int, element
 
 
 def scatter_store(store: Store, base: int, positions: _Integers) -> list[tuple[Store, _Integers]]:
-    """Replace a STORE by ones that write its elements elsewhere, without those that go nowhere.
+    """Replace a STORE by ones that write its elements elsewhere. Return the numbers of each one's elements.
 
     For example, a row of five elements at the positions 0, 2, 4, 6, 8 is one STORE of five rows of one
     element with stride 2.
 
     Args:
-        positions: int64[elements], relative to ``base``, or negative for an element to leave out. Elements
-            after the last position are also left out.
-
-    Returns:
-        Each STORE, with the numbers of the elements that it writes.
+        positions: int64[elements], relative to ``base``. Elements with negative positions, or after the last
+            position, are left out.
     """
     rows = np.arange(store.y_size)[:, None] * store.x_stride + np.arange(store.x_size)
     rows += store.dram_base - base
@@ -192,7 +186,7 @@ def _stored_run(store: Store, row: int, begin: int, count: int, stride: int, tar
         x_stride=count if is_row else stride,
     )
     if isinstance(piece, StoreReq) and isinstance(store, StoreReq):
-        # a column of PAR takes one element for each row of the piece
+        # a column of PAR has one element for each row of the piece
         steps = store.par_x and not is_row
         piece = replace(piece, par_y=steps, par_x=store.par_x and is_row)
     return piece

@@ -1,4 +1,4 @@
-"""LOADs of operands that a layer reads several times, as its weights are sums of int8 values.
+"""LOADs of operands that a layer reads several times, because its weights are sums of int8 values.
 
 A layer's own program has copies in DRAM. In a chain, its LOADs read the only copy.
 """
@@ -24,11 +24,9 @@ _Integers = npt.NDArray[np.int64]
 def loads_of_copies(
     graph: Graph, program: Program, operand: Operand, order: ByteOrder
 ) -> Mapping[int, Sequence[Load]] | None:
-    """Replace the LOADs of an operand's copies by LOADs of its only copy.
+    """Return replacements of the LOADs of copies, by index of instruction.
 
-    Returns:
-        Replacements by index of instruction. None if an element mixes several copies, for example of 20
-        channels in blocks of 16.
+    None if an element mixes several copies, for example of 20 channels in blocks of 16.
     """
     tensor = next(one for one in program.tensors if one.name == operand.name)
     if program.references is None or tensor.dtype != order.dtype or tensor.preparation is not None:
@@ -56,7 +54,6 @@ def loads_of_copies(
 def _element_positions(
     graph: Graph, tensor: ImageTensor, operand: Operand, order: ByteOrder, size: int
 ) -> _Integers | None:
-    """Return for each element of the copies its position in the only copy."""
     numbers = value_numbers(tensor)
     source = graph.tensors[operand.tensor]
     if numbers is None or len(numbers) % size or len(order.numbers) % size:

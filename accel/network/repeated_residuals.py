@@ -18,7 +18,7 @@ from accel.core.scratchpad_specs import RES
 
 _Integers = npt.NDArray[np.int64]
 Located = tuple[Instruction, int | None]
-"""An instruction, and the offset of the part of DRAM that it touches."""
+"""An instruction with the DRAM offset of the part that it touches."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,7 +27,7 @@ class StorePiece:
 
     Attributes:
         offset: of the buffer that it writes.
-        elements: int64[elements], which elements of the other STORE, in order.
+        elements: int64[elements], the numbers of these elements.
     """
 
     store: Store
@@ -56,11 +56,10 @@ class RepeatedStore:
 
 
 Entry = Located | RepeatedStore
-"""An instruction of a layer, or a STORE with pieces."""
 
 
 def without_repeats(entries: Sequence[Entry], config: Config) -> list[Located]:
-    """Return a layer's instructions with the pieces of its STOREs, and with residuals for each."""
+    """Insert the pieces of STOREs, with residuals for each."""
     takes_residuals = any(
         isinstance(one, RepeatedStore) and residual_change(one.store) < 0 for one in entries
     )
@@ -74,8 +73,6 @@ def without_repeats(entries: Sequence[Entry], config: Config) -> list[Located]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Taker:
-    """A STORE with the DRAM elements of its residuals."""
-
     store: Store
     offset: int | None
     addresses: _Integers
@@ -115,7 +112,6 @@ def _with_residuals(entries: Sequence[Entry], depth: int) -> Iterator[Located]:
 def _takers(
     entries: Sequence[Entry], addresses: _Integers, sources: Sequence[int | None]
 ) -> dict[int, list[_Taker]]:
-    """Return the STOREs with residuals, by index of the entry."""
     found: dict[int, list[_Taker]] = {}
     at = 0
     for index, entry in enumerate(entries):
@@ -149,7 +145,7 @@ def _addresses(load: LoadRes) -> _Integers:
 
 
 def _loads(load: LoadRes, taker: _Taker) -> Iterator[Located]:
-    """Yield LOADs of some elements in order, as few as rows of one length allow."""
+    """Yield as few LOADs of elements in order as rows of one length allow."""
     addresses = taker.addresses
     if not len(addresses):
         return

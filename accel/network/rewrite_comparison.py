@@ -1,7 +1,7 @@
-"""The comparison of the graph of a search with the graph without the search, after both are compiled.
+"""The comparison of the compiled networks with and without a search.
 
-Searches predict the cost of graphs before layouts are known. The compiled programs are simulated, so their
-cycles are exact. Only the host and the switches to it are predictions.
+Searches predict the cost of graphs before layouts are known. Here the programs are simulated, so their cycles
+are exact. Only the host and the switches to it are predictions.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from accel.run.measured_plans import simulated_cycles
 
 
 def compiled_cost(program: NetworkProgram) -> CompiledCost:
-    """Return simulated cycles of the programs, plus predicted cycles of the host and of switches to it."""
+    """Simulate the programs, and predict the host's part."""
     graph, config = program.graph, program.config
     count = len(program.chains)
     cycles = count * switch_cycles(config)
@@ -38,13 +38,11 @@ def faster_network(
     rules: Sequence[Rule],
     compile_graph: Callable[[Graph], NetworkProgram],
 ) -> NetworkProgram:
-    """Compile the graph of a search and the graph without it, and return the network with fewer cycles.
+    """Return the faster of the networks with and without a search.
 
     Args:
-        given: the graph before the search.
-        found: the search's result. If its graph is the given one, only that is compiled.
+        found: the search's result. If its graph is ``given``, only that is compiled.
         rules: a user's rules. Those that simplify are also applied to the graph without the search.
-        compile_graph: compiles a graph for the machine.
 
     Raises:
         MismatchError: the graph without the search computes other values.

@@ -1,14 +1,14 @@
 """Row exchanges: programs that move values between rows of elements, between two layers.
 
-No instruction does that. But if blocks are cubes, an element of activations has the size of an element of
-weights, and a product with weights X and the unit matrix I transposes X. A second product, of the transposed
-elements T and a 0/1 matrix S, selects rows, also of several elements:
+No instruction does that. But if blocks are cubes, elements of activations and of weights have one size, and a
+product with weights X and the unit matrix I transposes X. A second product, of the transposed elements T and
+a 0/1 matrix S, selects rows, also of several elements:
 
     T = I X'                LOAD.WGT X, MAC, STORE.OUT T
     Y = sum of S T' = S X   LOAD.WGT T, one MAC for each S, STORE.OUT Y
 
-The first product alone fills a transposed layout. The store unit keeps the low bytes, so that signedness does
-not matter. Halo lines outside of the picture take one more product, with the fill value.
+The first product alone fills a transposed layout. The store unit keeps the low bytes, so signedness does not
+matter. Halo lines outside of the picture take one more product, with the fill value.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,13 +24,13 @@ from accel.core.isa import Instruction, Load, Mac, Memory, SetInp, SetWgt, Store
 from accel.network.strip_layout import PictureSize, StripLayout
 
 SOURCE, TARGET, TRANSPOSED = "source", "target", "transposed"
-"""Buffers of an exchange: the two layouts, and the transposed elements between the two products."""
+"""The two layouts, and the transposed elements between the two products."""
 MATRICES, FILL, UOPS = "rows", "fill", "uops"
-"""Constants of an exchange. Program files name parts of DRAM so."""
+"""Constants of an exchange. Program files use these names for parts of DRAM."""
 _CHUNK_ELEMENTS = 48
-"""Elements that are in flight at once: enough to hide latencies, few enough that chunks overlap."""
+"""Elements in flight: enough to hide latencies, few enough that chunks overlap."""
 _BUFFERS = 4
-"""Parts of each scratchpad: double buffers for the first and for the second product."""
+"""Double buffers for the first and for the second product."""
 
 _Matrix = npt.NDArray[np.int8]
 
@@ -62,15 +62,15 @@ class RowExchange:
 
     @cached_property
     def shift_matrix(self) -> _Matrix:
-        """Adds the first row of another element to all rows."""
         matrix = np.zeros((self.config.batch, self.config.block_in), dtype=np.int8)
         matrix[:, 0] = 1
         return matrix
 
     @cached_property
     def terms(self) -> list[dict[int | None, _Matrix]]:
-        """For each written line a 0/1 matrix (row of target, row of source) by line of the source, None for
-        the fill value."""
+        """For each written line, a 0/1 matrix (row of target, row of source) by line of the source, None for
+        the fill value.
+        """
         size = self.config.batch
         all_terms = []
         for line in self.written_lines:
@@ -99,7 +99,6 @@ class RowExchange:
 
     @cached_property
     def matrices(self) -> list[_Matrix]:
-        """The unit matrix and the terms' matrices, each once."""
         unique = {one.tobytes(): one for one in [np.eye(self.config.batch, dtype=np.int8)]}
         if self.target.transposed:
             unique[self.shift_matrix.tobytes()] = self.shift_matrix
@@ -109,7 +108,6 @@ class RowExchange:
 
     @cached_property
     def chunks(self) -> list[tuple[range, range]]:
-        """Blocks and columns that are exchanged together."""
         strips = (self.source.strips, self.source.lines)
         if self.target.transposed and strips != (self.target.strips, self.target.lines):
             raise ScheduleError("a transposed layout has other strips than its source")
@@ -188,7 +186,7 @@ class RowExchange:
 
 
 class _ExchangeProgram:
-    """The instructions of an exchange, with addresses relative to each buffer, and its micro-ops.
+    """The instructions and micro-ops of an exchange, with addresses relative to each buffer.
 
     They use the ends of the scratchpads, so that a layer's first data can stay at the beginnings.
     """
@@ -303,7 +301,7 @@ class _ExchangeProgram:
         count, buffer = len(blocks) * len(columns), 2 + chunk % 2
         load = _load(Memory.WGT, self._wgt[buffer], count * len(self._read_lines))
         yield replace(load, dram_base=self._scratch_starts[chunk]), TRANSPOSED
-        # the first term of each line overwrites. Terms of the fill value read one element again and again
+        # the first term of each line overwrites, and terms of the fill value all read one element
         groups: dict[tuple[bool, bool], list[tuple[int, int, int]]] = {}
         for n, terms in enumerate(self._terms):
             ordered = sorted(terms.items(), key=lambda term: (term[0] is None, term[0] or 0))
@@ -350,7 +348,7 @@ class _ExchangeProgram:
 def row_exchanges(
     config: Config, size: PictureSize, written: StripLayout, others: Sequence[StripLayout]
 ) -> list[RowExchange]:
-    """Return the exchanges that fill the written layout's halo, and the others."""
+    """Return the exchanges that fill the written layout's halo, and the other layouts."""
     found = []
     if written.halo_above or written.halo_below:
         found.append(RowExchange(config=config, size=size, source=written, target=written, is_in_place=True))

@@ -1,4 +1,4 @@
-"""Saved runs of networks, in the format of a single program's run."""
+"""Saved runs of networks, in the format of a program's run."""
 
 import hashlib
 from collections import Counter
@@ -18,10 +18,7 @@ from accel.views.saved_run import SavedRun, program_hash, state_thousandths
 
 
 def whole_figures(result: NetworkResult) -> dict[str, Any]:
-    """Sum up the figures of all programs, by the keys of :meth:`~accel.run.result.Result.to_dict`.
-
-    Missing figures are None.
-    """
+    """Sum up the figures of all programs, by the keys of :meth:`~accel.run.result.Result.to_dict`."""
     stalls: dict[str, Counter[str]] = {unit.label: Counter() for unit in Unit}
     for run in result.runs:
         for unit, states in (run.stalls or {}).items():
@@ -55,11 +52,7 @@ def saved_network(
     overrides: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> SavedRun:
-    """Convert a network's result.
-
-    Args:
-        result: of ``run(record=True)``.
-    """
+    """Convert a result of ``run(record=True)``."""
     if not result.runs:
         raise AccelError(
             "no run of the machine was recorded; a saved run needs run(record=True) and layers on the machine"
@@ -83,7 +76,7 @@ def saved_network(
 
 
 def _total_traffic(programs: Iterable[TensorTraffic]) -> tuple[TensorTraffic, ...]:
-    """Add up traffic by name. Programs share tensors, but not instructions."""
+    """Programs share tensors, but not instructions."""
     found: dict[str, TensorTraffic] = {}
     for one in programs:
         known = found.get(one.name)

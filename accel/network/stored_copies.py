@@ -1,8 +1,8 @@
 """Copies of results that layers store elsewhere, so that a move takes no pass over the data.
 
 A layer can store each element of its result several times. For example, a nearest Resize by 2 stores each
-element at four positions, and DepthToSpace stores each row with a stride. The own buffer of a result that
-nobody reads is left out.
+element at four positions, and DepthToSpace stores each row with a stride. A result's own buffer is omitted if
+nobody reads it.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from accel.network.moved_values import ElementSources, MovedValues
 
 _Integers = npt.NDArray[np.int64]
 MAX_COPIES = 64
-"""Most copies of an element that a layer stores. A Resize by 8 in both directions needs 64."""
+"""A Resize by 8 in both directions needs 64."""
 NOWHERE = -1
 """The position of an element that a copy does not contain."""
 
@@ -32,7 +32,7 @@ class StoredCopy:
     Attributes:
         positions: by result, for each time that its elements are stored int64[elements], the position of each
             element in the buffer, or :data:`NOWHERE`.
-        tensor: the layout of a tensor that the host can read, or None.
+        tensor: the layout of a tensor that the host can read.
     """
 
     nbytes: int
@@ -48,10 +48,7 @@ def find_copy(
     *,
     tensor: ImageTensor | None = None,
 ) -> StoredCopy | None:
-    """Find out how layers can store a moved tensor in a byte order.
-
-    None if an element of it is no element of a result, or if it has an element too often.
-    """
+    """Return None if an element of the tensor is no element of a result, or occurs too often."""
     sources = moved.elements(name, order, config.out_element_bytes)
     if sources is None:
         return None
@@ -66,7 +63,7 @@ def find_copy(
 
 
 def _positions(sources: ElementSources, number: int) -> tuple[_Integers, ...]:
-    """Return the positions of each element of a result, for its first occurrence, its second, and so on."""
+    """Return the positions of each element's first occurrence, its second, and so on."""
     targets = np.flatnonzero(sources.root == number)
     elements = sources.element[targets]
     by_element = np.argsort(elements, kind="stable")
@@ -80,7 +77,7 @@ def _positions(sources: ElementSources, number: int) -> tuple[_Integers, ...]:
 
 
 def picture_tensor(tensor: Tensor, config: Config) -> ImageTensor | None:
-    """Return a tensor (N, C, H, W) as layers write plain pictures, or None for other shapes."""
+    """Return a tensor (N, C, H, W) in the layout of plain pictures."""
     if len(tensor.shape) != 4 or config.block_in != config.block_out:
         return None
     count, channels, height, width = tensor.shape

@@ -1,7 +1,7 @@
 """Layouts of pictures between layers: which lines lie in which rows of elements.
 
 An element of an activation is a matrix of ``batch`` rows by one block of channels. A plain picture fills one
-row of each element. Otherwise each of its strips lies in a row of its own:
+row of each element. Otherwise each of its strips lies in a separate row:
 
     element (block, line, column), row strip:  pixel (strip * lines + line - halo_above, column)
 
@@ -9,10 +9,10 @@ For example, a picture of 16 lines in 8 strips has 2 lines in each strip. Row 3 
 a pixel of line 3 * 2 + 1 = 7.
 
 Windows higher than one line also read neighbouring strips. A layout can therefore repeat such halo lines
-above and below each strip, and hold the padding above and below the picture.
+above and below each strip, and hold the padding of the picture.
 
-A *repeated* layout holds the same picture in the rows of all strips. Layers read a factor or a summand of
-each channel in it, because their own pixels lie in all rows.
+A *repeated* layout holds the same picture in the rows of all strips, for example a factor or a summand of
+each channel.
 
 A *transposed* layout holds transposed elements in the order (line, column, block). Loaded as weights, they
 are a matrix of pixels by channels, so that a product can sum over the pixels.
@@ -38,7 +38,6 @@ class StripLayout:
         strips: 1 for a plain picture.
         fill: value of halo lines outside the picture.
         shift: added to bytes of transposed elements: -128 turns uint8 into int8.
-        repeated: each strip holds the whole picture, for example a factor for each channel.
     """
 
     strips: int
@@ -52,7 +51,6 @@ class StripLayout:
 
     @property
     def _without_halo(self) -> tuple[object, ...]:
-        """The fields in which a layout must agree with one that contains it."""
         return self.strips, self.lines, self.transposed, self.shift, self.repeated
 
     @property
@@ -102,11 +100,7 @@ class StripLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class PictureSize:
-    """The size of a tensor in elements.
-
-    Attributes:
-        pictures: batch. Each picture has its own rows.
-    """
+    """The size of a tensor in elements. Each picture of the batch has its own rows."""
 
     pictures: int
     blocks: int
@@ -155,7 +149,7 @@ class LayerLayouts:
 
 
 def picture_size(tensor: ImageTensor, config: Config) -> PictureSize | None:
-    """Return the size of a layer's result, or None unless its elements are plain pictures."""
+    """Return None unless the tensor's elements are plain pictures."""
     packed, shape = tensor.layout.packed, tensor.shape
     if len(packed) != 6 or len(shape) != 4:
         return None

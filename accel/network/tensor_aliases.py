@@ -1,9 +1,8 @@
 """Aliases: tensors inside other tensors, so that moves take no pass over the data.
 
-Layers write the operands of a Concat next to each other. A Slice is read where it lies. For example, channels
+Layers write the operands of a Concat next to each other. A Slice is read in place. For example, channels
 0..31 of 64 are the first two blocks of 16, which layers can read as a tensor of 32 channels. Where a tensor
-cannot lie inside another one, the layers that write its values store them once more
-(:mod:`accel.network.stored_copies`).
+cannot lie inside another one, its producers store its values again (:mod:`accel.network.stored_copies`).
 """
 
 from collections.abc import Collection, Sequence
@@ -76,9 +75,9 @@ class MovePlan:
     """How the result of a move lies in DRAM.
 
     Attributes:
-        order: None for a result that only other moves read: it lies nowhere.
+        order: None for a result that only other moves read, which is not stored.
         start: bytes before a Slice in its operand.
-        copy: what layers store, or None for an alias.
+        copy: None for an alias.
     """
 
     order: ByteOrder | None
@@ -104,7 +103,6 @@ class MovePlanner:
         self.orders = ByteOrders()
 
     def add_layer(self, part: NetworkPart) -> None:
-        """Add a part of the machine, or one that moves nothing."""
         out = part.fused.output
         self.moved.add(part)
         if not part.on_machine:
@@ -113,7 +111,7 @@ class MovePlanner:
         self.orders.add(out, part.output)
 
     def plan(self, part: NetworkPart, *, is_needed: bool = False) -> MovePlan | None:
-        """Plan a move, or return None if the host must execute it.
+        """Return None if the host must execute the move.
 
         Args:
             is_needed: whether the host or another chain reads the result.
@@ -135,7 +133,6 @@ class MovePlanner:
         return MovePlan(order=byte_order(copy.tensor), copy=copy)
 
     def copy(self, name: str, wanted: Sequence[ImageTensor] = ()) -> StoredCopy | None:
-        """Return a copy of a whole tensor, in the layout that its readers want."""
         tensor = wanted[0] if wanted else picture_tensor(self._graph.tensors[name], self._config)
         order = None if tensor is None else byte_order(tensor)
         if tensor is None or order is None or not all(map(order.is_order_of, wanted)):
@@ -160,14 +157,13 @@ class MovePlanner:
         return wanted, is_read
 
     def _operand_order(self, name: str) -> ByteOrder | None:
-        """Return the order of an operand, or of the copy of one that lies nowhere."""
+        """Return the order of an operand, or of the copy of one that is not stored."""
         if self.orders.get(name) is not None or self.moved.addresses(name) is None:
             return self.orders.get(name)
         picture = picture_tensor(self._graph.tensors[name], self._config)
         return None if picture is None else byte_order(picture)
 
     def operand_copy(self, name: str) -> StoredCopy | None:
-        """Return a copy of a Concat's operand in its own order."""
         order = self._operand_order(name)
         if order is None:
             return None
@@ -176,12 +172,12 @@ class MovePlanner:
 
 @dataclass
 class Aliases:
-    """Which tensors lie inside others.
+    """Tensors inside other tensors.
 
     Attributes:
         inside: the tensor that contains each alias, and the bytes before it.
         orders: byte orders of the chain's tensors.
-        copies: by name of the buffer, what layers store elsewhere.
+        copies: by name of the buffer.
         unread: results whose own buffers nobody reads.
     """
 
@@ -193,7 +189,6 @@ class Aliases:
     unread: set[str] = field(default_factory=set)
 
     def location(self, name: str) -> tuple[str, int]:
-        """Return the outermost tensor and the bytes before."""
         offset = 0
         while name in self.inside:
             name, bytes_before = self.inside[name]
@@ -202,18 +197,13 @@ class Aliases:
 
     @property
     def copied(self) -> set[str]:
-        """The results that layers also store elsewhere."""
         return {name for copy in self.copies.values() for name in copy.positions}
 
 
 def find_aliases(
     graph: Graph, parts: Sequence[NetworkPart], needed: Collection[str], config: Config
 ) -> Aliases:
-    """Find out where the tensors of a chain can lie.
-
-    Args:
-        config: the machine. Tensors lie at multiples of its elements.
-    """
+    """Determine where a chain's tensors can lie: at multiples of the machine's elements."""
     element = max(config.inp_element_bytes, config.out_element_bytes, config.res_element_bytes)
     aliases = Aliases()
     needs_orders = any(
@@ -272,7 +262,6 @@ def _remove_unread(aliases: Aliases, parts: Sequence[NetworkPart], read_buffers:
 
 
 def _used_by_machine(parts: Sequence[NetworkPart]) -> set[str]:
-    """Return the tensors that layers read, perhaps after moves."""
     used: set[str] = set()
     for part in reversed(parts):
         if part.on_machine or part.fused.output in used:
@@ -306,7 +295,6 @@ def _add_move(
 def _add_concat(
     aliases: Aliases, planner: MovePlanner, part: NetworkPart, needed: Collection[str], element: int
 ) -> None:
-    """Place the operands of a Concat next to each other, or copies of them."""
     out, nbytes = part.fused.output, 0
     places: dict[str, tuple[str, int]] = {}
     copies: dict[str, StoredCopy] = {}
@@ -341,7 +329,6 @@ def _is_complete(aliases: Aliases, written: Collection[str], name: str) -> bool:
 
 
 def _is_whole(aliases: Aliases, name: str, element: int) -> bool:
-    """Whether a tensor is all of its buffer, in whole elements."""
     root, before = aliases.location(name)
     own, whole = aliases.orders.get(name), aliases.orders.get(root)
     return (

@@ -1,4 +1,4 @@
-"""The names of the strategies by which the layers of a chain wait for one another."""
+"""Strategies by which layers wait for one another."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ ONCE, EACH, MIXED = (
     "for what each transfer reads",
     "each layer as is better for it",
 )
-"""The strategies, as network files name them."""
+"""As network files name them."""
 WAIT_TEXTS: Mapping[str, str] = {
     ONCE: "once per layer",
     EACH: "for the STOREs of their own data",

@@ -29,14 +29,14 @@ _Access = list[Any]
 
 
 def certificate(program: Image) -> dict[str, Any]:
-    """Return the proof as plain data, see docs/explain/verification.md."""
+    """Return the proof of a program as plain data."""
     check_program(program).raise_if_bad()
     return claims(program)
 
 
 def claims(program: Image) -> dict[str, Any]:
-    """Return the :func:`certificate` of a program with known micro-ops, which a checker refuses if it
-    deadlocks or races."""
+    """Return the :func:`certificate` of any program with known micro-ops. A checker refuses those of bad
+    ones."""
     instructions, config = program.instructions, program.config
     order, matches, clocks = _run(instructions, config, program.start.tokens)
     table, of = _accesses(program)
@@ -60,7 +60,7 @@ def claims(program: Image) -> dict[str, Any]:
 
 
 def write_certificate(path: Path, found: dict[str, Any]) -> None:
-    """Write a certificate as JSON, all or nothing."""
+    """Write JSON, all or nothing."""
     write_atomically(path, json.dumps(found, separators=(",", ":")).encode())
 
 
@@ -68,7 +68,7 @@ def _run(
     instructions: Sequence[Instruction], config: Config, tokens: Sequence[int]
 ) -> tuple[list[int], list[list[int]], list[list[int]]]:
     """Return an order of execution, by counter the pushers of popped tokens (-1: there from the start), and
-    by instruction how many of each worker have surely retired when it starts."""
+    by instruction the number of each worker's surely retired instructions at its start."""
     stepper = Stepper(instructions, config, tokens=tokens)
     pushed: list[list[int]] = [[-1] * count for count in tokens]
     order: list[int] = []
@@ -112,7 +112,7 @@ def _accesses(program: Image) -> tuple[list[list[_Access]], list[int]]:
             words = uops.words(instruction)
             assert words is not None, "a proven program's micro-ops are known"
             touches = sets.loops(instruction, words, settings[index]).touches
-            key = id(touches)  # which the sets keep
+            key = id(touches)  # the sets keep them
         if key not in numbers:
             numbers[key] = len(table)
             scratchpads = [[memory, int(write), *_ranges(elements)] for memory, write, elements in touches]

@@ -20,17 +20,17 @@ FORMAT, VERSION = "accel-certificate", 1
 LOAD, COMPUTE, STORE = range(3)
 UNITS = ("load", "compute", "store")
 ENDS = ((LOAD, COMPUTE), (COMPUTE, LOAD), (COMPUTE, STORE), (STORE, COMPUTE))
-"""Source and target of the four counters."""
+"""Source and target of the counters."""
 FLAGS = {LOAD: (None, 1, None, 0), COMPUTE: (0, 3, 1, 2), STORE: (2, None, 3, None)}
-"""By unit, the counters of the flags pop_prev, pop_next, push_prev and push_next."""
+"""By unit, the counters of pop_prev, pop_next, push_prev and push_next."""
 LOADS = {1: LOAD, 2: LOAD, 4: STORE, 6: STORE, 7: STORE}
 SETS = {1: LOAD, 2: LOAD, 4: STORE}
-"""Units of LOADs and SETs by their memory ids; the compute unit has the others."""
+"""Units of LOADs and SETs by memory id, otherwise compute."""
 SHARED = ("dram", "uop", "inp", "wgt", "acc")
-"""Memories that several units access. The store unit has the others to itself."""
+"""Memories of several units. The others belong to the store unit."""
 Pairs = list[tuple[int, int]]
 Step = tuple[int, list[int], list[int], bool]
-"""An instruction: its unit, the counters it pops and pushes, and whether it is a SET."""
+"""Unit, popped and pushed counters of an instruction, and whether it is a SET."""
 
 
 class Refused(Exception):
@@ -87,15 +87,15 @@ def check(certificate: dict[str, Any], code: bytes) -> int:
     need(len(start) == 4 and all(0 <= one <= limit for one in start), "four counters cannot start so")
     memories = Memories(table, certificate["span"])
 
-    popped: list[list[int]] = [[], [], [], []]  # places in the target's sequence of those that pop a counter
+    popped: list[list[int]] = [[], [], [], []]  # positions of popping instructions in the target unit
     seen = [0, 0, 0]
     for unit, pops, _, _ in program:
         for counter in pops:
             popped[counter].append(seen[unit])
         seen[unit] += 1
-    tokens = [[-1] * n for n in start]  # who pushed the tokens, in order
+    tokens = [[-1] * n for n in start]  # the pushers, in order
     taken, done, own = [0] * 4, [[0, 0, 0] for _ in UNITS], Own()
-    known: dict[int, list[int]] = {-1: [0, 0, 0]}  # clocks of the pushers of tokens when they retired
+    known: dict[int, list[int]] = {-1: [0, 0, 0]}  # clocks of pushers at retirement
     matches = [iter(found) for found in certificate["matches"]]
     fetch, positions = Fetch(program, certificate["queues"], certificate["serial"]), [0, 0, 0]
     for index in order:
@@ -131,7 +131,7 @@ def check(certificate: dict[str, Any], code: bytes) -> int:
 
 
 class Fetch:
-    """Dispatches in order, while the unit's queue has room."""
+    """In-order dispatch to queues with room."""
 
     def __init__(self, program: list[Step], queues: Any, serial: bool) -> None:
         self.units = [unit for unit, *_ in program]
@@ -141,7 +141,6 @@ class Fetch:
         self.heads = [0, 0, 0]
 
     def start(self, index: int) -> None:
-        """Start the next instruction of a unit."""
         while self.fetched < len(self.units) and (not self.serial or self.fetched <= self.ended):
             unit = self.units[self.fetched]
             if not self.room[unit]:
@@ -166,11 +165,11 @@ class Own:
         self.residuals: list[tuple[int, int]] = []
 
     def start(self, position: int, retired: int, accesses: Any) -> None:
-        """Process the next instruction. By its tokens, ``retired`` ones have retired."""
+        """Process the next instruction. Its tokens prove that ``retired`` ones have retired."""
         self.retired = max(self.retired, retired)
         self.read = max(self.read, self.retired)
         for memory, writes, *what in accesses:
-            if memory not in (*SHARED, "res"):  # an operand, as par
+            if memory not in (*SHARED, "res"):  # for example par
                 elements = [(memory, one) for low, high in pairs(what) for one in range(low, high)]
                 if writes:
                     self.fillers.update(dict.fromkeys(elements, position))
@@ -187,7 +186,7 @@ class Own:
 
 
 class Memories:
-    """The last accesses of elements by memory, unit and kind."""
+    """The last accesses by memory, unit and kind."""
 
     def __init__(self, table: Any, span: list[int]) -> None:
         self.span = (span[0], span[1])
@@ -249,7 +248,7 @@ def rows(start: int, count: int, size: int, stride: int) -> Pairs:
 
 
 def pairs(flat: list[int]) -> Pairs:
-    """Return begin and end of consecutive ranges."""
+    """Return begin and end of ranges."""
     found = list(zip(flat[::2], flat[1::2], strict=True))
     need(all(0 <= low < high <= 1 << 16 for low, high in found), "a range is empty or beyond any scratchpad")
     return found

@@ -1,4 +1,4 @@
-"""The token check of a whole program."""
+"""The token check of a program."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The part of DRAM that instructions both write and read."""
+"""The part of DRAM that a program both writes and reads."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -13,13 +13,10 @@ from accel.core.program_conflicts import Accesses, Numbers
 
 
 class SharedDram:
-    """The part of DRAM that a program both writes and reads, in segments.
+    """The shared part of DRAM, in segments.
 
-    Segments end at all starts and ends of rows, so that every access is a set of whole segments, like
-    elements of a scratchpad.
-
-    Args:
-        program_span: bytes ``[start, stop)`` of the instructions.
+    Segments end where rows start or end, so that every access is a set of whole segments, like elements of a
+    scratchpad. The instructions are the bytes ``program_span``.
     """
 
     def __init__(
@@ -55,7 +52,6 @@ class SharedDram:
         self.program = self._of_bounds(np.array([program_span])) if program_span and self.segments else None
 
     def elements(self, index: int) -> npt.NDArray[np.intp] | None:
-        """Return the touched segments, if any."""
         rows = self._rows.get(index)
         if rows is None or not self.segments:
             return None
@@ -68,7 +64,7 @@ class SharedDram:
         return found if len(found) else None
 
     def accesses(self, places: npt.NDArray[np.intp]) -> tuple[Accesses, list[Numbers]]:
-        """Return accesses and the segments of each set, for instructions at ``places`` among those given."""
+        """Return accesses and the segments of each set. ``places`` index the given instructions."""
         sets: list[npt.NDArray[np.intp]] = []
         which = np.full(int(places.max(initial=-1)) + 1, -1, dtype=np.int32)
         writes = np.zeros(len(which), dtype=np.bool_)
@@ -117,7 +113,7 @@ def _all_bounds(every: Sequence[DramRows]) -> list[npt.NDArray[np.int64]]:
 
 
 def _union(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Return sorted disjoint intervals of the same bytes."""
+    """Return sorted disjoint intervals."""
     if not parts:
         return np.zeros((0, 2), dtype=np.int64)
     bounds = np.concatenate(parts)

@@ -3,15 +3,12 @@
 The store unit both reads and writes DRAM: it reads operands while the data of earlier STOREs are in flight,
 and writes while earlier LOADs are still reading. An earlier STORE is surely in memory
 
-- where a token has come back from it through the compute unit, or
-- where a SET is in between, which starts when the unit is empty.
+- after a token has come back from it through the compute unit, or
+- after a SET, which starts when the unit is empty.
 
-An earlier LOAD has surely finished reading
-
-- where a STORE up to the current one takes residuals that this LOAD or a later one has loaded, or
-- where such a STORE uses elements of an operand that this LOAD or a later one has loaded,
-
-since such STOREs wait for these elements, and the data of one unit's LOADs arrive in order.
+An earlier LOAD has surely finished reading if a STORE up to the current one uses residuals or operands that
+this LOAD or a later one has loaded. Such STOREs wait for them, and the data of one unit's LOADs arrive in
+order.
 """
 
 from bisect import bisect_left
@@ -40,20 +37,15 @@ class OwnOrder:
             for pad in scratchpads_of(config).values()
             if pad.filled_by is Unit.STORE and not pad.is_queue
         }
-        """Position of the LOAD that has filled each element of an operand."""
+        """Position of the LOAD of each element of an operand."""
         self._loaded = 0
         self._taken = 0
         self._ends: list[int] = []
-        """Total number of elements of RES loaded, after each LOAD.RES."""
+        """Elements of RES loaded up to each LOAD.RES."""
         self._loads: list[int] = []
-        """Positions of these LOADs."""
 
     def start(self, instruction: Instruction, position: int, retired: int) -> None:
-        """Process the next instruction, which has no error.
-
-        Args:
-            retired: number of retired instructions, by its tokens.
-        """
+        """Process the next valid instruction. Its tokens prove that ``retired`` ones have retired."""
         self.retired = max(self.retired, position + 1 if isinstance(instruction, Set) else retired)
         self.read = max(self.read, self.retired)
         for pad, begin, end in operand_ranges(instruction):

@@ -7,11 +7,8 @@ overlapping accesses by different units, at least one of them a write, race if h
 them. Order that only a full queue enforces does not count. In DRAM the store unit may race with itself, see
 :mod:`accel.proof.store_unit_order`.
 
-The check also records reads of elements that the program has not written, since scratchpads start with
-arbitrary content.
-
-Programs without findings are proven on arrays (:mod:`accel.proof.vectorized_proof`), the others instruction
-by instruction.
+Scratchpads start with arbitrary content, so the check also records reads of unwritten elements. Programs
+without findings are proven on arrays (:mod:`accel.proof.vectorized_proof`), others one instruction at a time.
 """
 
 from bisect import bisect_left
@@ -45,10 +42,10 @@ from accel.proof.uop_memory import UopMemory
 from accel.proof.vectorized_proof import prove
 
 MOST_REPORTED = 16
-"""Races and faults named in a report; the rest are only counted."""
+"""A report only counts further races and faults."""
 
 _Clock = tuple[int, int, int]
-"""How many instructions of load, compute and store have retired before this one starts."""
+"""Retired instructions of load, compute and store before this one starts."""
 _PLACE = {unit: place for place, unit in enumerate(WORKERS)}
 
 
@@ -61,7 +58,7 @@ class Race:
     second: int
     memory: str
     where: tuple[int, int]
-    """First and last of the elements (scratchpad) or bytes (DRAM) concerned."""
+    """First and last element (scratchpad) or byte (DRAM)."""
     write: tuple[bool, bool]
 
     def __str__(self) -> str:
@@ -83,7 +80,7 @@ class Unwritten:
     index: int
     memory: str
     where: tuple[int, int]
-    """First and last of the elements."""
+    """First and last element."""
 
     def __str__(self) -> str:
         low, high = self.where
@@ -106,7 +103,7 @@ class TokenReport:
     deadlock: tuple[Waiting, ...] | None
     faults: tuple[tuple[int, Fault], ...]
     left_over: tuple[int, int, int, int]
-    """Tokens in each counter when the program has finished; legal."""
+    """Tokens in each counter when the program has finished, which are legal."""
     peak: tuple[int, int, int, int]
     """Largest value of each counter over all legal orders."""
     unknown_uops: tuple[int, ...]
@@ -262,8 +259,10 @@ class _History:
     def conflicts(
         self, unit: Unit, write: bool, elements: Elements, clock: _Clock, own: OwnOrder | None
     ) -> Iterable[tuple[Unit, bool, int, tuple[int, int]]]:
-        """Yield overlapping accesses that may be incomplete: unit, kind, position, and elements. Those of the
-        same unit count with ``own``."""
+        """Yield overlapping accesses that may be incomplete: unit, kind, position, and elements.
+
+        Those of the same unit count with ``own``.
+        """
         for other, wrote in self.used:
             if not (write or wrote) or (other is unit and (own is None or write == wrote)):
                 continue
@@ -281,7 +280,7 @@ class _History:
 
 
 class _TokenCheck:
-    """One abstract run with vector clocks."""
+    """One abstract run."""
 
     def __init__(
         self,
@@ -315,7 +314,7 @@ class _TokenCheck:
         self.pushed = list(tokens)
         self.peak = list(tokens)
         self.overflows: dict[Counter, int] = {}
-        """The first instruction whose push may find its counter full."""
+        """The first instruction that may find its counter full."""
         self.pop_positions = self._pop_positions()
         self.races: list[Race] = []
         self.race_count = 0
@@ -345,7 +344,7 @@ class _TokenCheck:
         )
 
     def _pop_positions(self) -> list[list[int]]:
-        """Return by counter the positions of popping instructions."""
+        """Return the positions of popping instructions by counter."""
         seen = dict.fromkeys(WORKERS, 0)
         positions: list[list[int]] = [[] for _ in Counter]
         for unit, popped in zip(self.stepper.units, self.stepper.pops, strict=True):

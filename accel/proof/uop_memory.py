@@ -1,7 +1,7 @@
 """The content of the micro-op memory at each instruction, as far as known before the run.
 
-The compute unit loads and executes micro-ops in program order. So their values follow from DRAM, except where
-an earlier STORE may have written.
+The compute unit loads and executes micro-ops in program order. So they follow from DRAM, except where an
+earlier STORE may have written.
 """
 
 from collections.abc import Iterable
@@ -36,11 +36,7 @@ class UopMemory:
                 self._known[one.element : one.element + len(words)] = True
 
     def load(self, instruction: Instruction, *, overwritten: bool = False) -> None:
-        """Record a valid LOAD of micro-ops.
-
-        Args:
-            overwritten: a STORE may have changed the source.
-        """
+        """Record a valid LOAD of micro-ops. With ``overwritten``, a STORE may have changed the source."""
         if not (isinstance(instruction, Load) and instruction.memory == Memory.UOP and instruction.x_size):
             return
         begin = instruction.sram_base

@@ -33,7 +33,7 @@ from accel.proof.store_unit_order import OwnOrder
 from accel.proof.uop_memory import UopMemory
 
 _MOST_ROWS = 1 << 24
-"""Accesses to classes of elements of one memory that are looked at on arrays; beyond, one by one."""
+"""Programs with more accesses to classes of a memory are checked one by one."""
 
 
 class Proof(NamedTuple):
@@ -41,7 +41,7 @@ class Proof(NamedTuple):
 
     left_over: tuple[int, ...]
     peak: tuple[int, ...]
-    """Largest value of each counter over all legal orders."""
+    """Over all legal orders."""
 
 
 def prove(
@@ -98,7 +98,7 @@ class _Clocks:
     Attributes:
         done: by unit, the number of surely retired instructions at each start, int64[n]. Undefined for the
             own unit.
-        stored: the same for the store unit, by the instruction's own tokens.
+        stored: for each instruction of the store unit, the earlier ones that its tokens prove retired.
     """
 
     def __init__(self, order: Order, flow: TokenFlow) -> None:
@@ -111,18 +111,18 @@ class _Clocks:
         for counter, far in ((Counter.COMPUTE_TO_LOAD, Unit.STORE), (Counter.COMPUTE_TO_STORE, Unit.LOAD)):
             self.done[far][order.members[counter.target]] = self._learned(counter, self.done[far])
         self.stored = self._learned(Counter.COMPUTE_TO_STORE, self.done[Unit.STORE])
-        """The values for each instruction of the store unit."""
 
     def _learned(self, counter: Counter, values: Ints) -> Ints:
-        """For each instruction of the target unit, return the entry of the pusher of its last token, or 0.
-        Clocks never decrease."""
+        """Return the entry of the pusher of the last token of each target instruction, or 0.
+
+        Clocks never decrease.
+        """
         pops, pushers = self._flow.pops[counter], self._flow.pushers(counter)
         brought = np.where(pushers >= 0, values[pushers], 0)
         members = self.order.members[counter.target]
         return np.concatenate([[0], brought])[np.searchsorted(pops, members, side="right")]
 
     def peak(self, tokens: Sequence[int]) -> tuple[int, ...]:
-        """Return the largest counters over all legal orders."""
         found = []
         for counter in Counter:
             pushes, before = self._flow.pushes[counter], tokens[counter]
@@ -135,8 +135,8 @@ class _Clocks:
 
 
 def _written_first(accesses: Accesses, known: npt.NDArray[np.bool_], conflicts: Conflicts) -> bool:
-    """Add a scratchpad's conflicts if all elements are written before they are read. ``known``: elements with
-    known content at the start."""
+    """Add a scratchpad's conflicts if all elements are written before they are read, or ``known`` at the
+    start."""
     if not accesses.sets:
         return True
     classes, sets = element_classes(accesses.sets, known.astype(np.int64))
@@ -170,7 +170,6 @@ def _add_dram(program: Distinct[Instruction], shared: SharedDram, conflicts: Con
 def _own_ordered(
     program: Distinct[Instruction], config: Config, conflicts: Conflicts, clocks: _Clocks
 ) -> bool:
-    """Whether the store unit surely does not race with itself."""
     own = OwnOrder(config)
     members = clocks.order.members[Unit.STORE]
     for position, (index, stored) in enumerate(zip(members.tolist(), clocks.stored.tolist(), strict=True)):

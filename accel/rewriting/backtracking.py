@@ -1,9 +1,9 @@
 """Backtracking over rewritten graphs, in the order of their cost.
 
-The search takes the graph with the least cost that it has not expanded yet, and applies each rule at each
-place where it matches. So a rule that costs cycles can be the first step of a sequence that saves some. The
-relaxation bounds the detours: with 1.05, graphs that cost up to 5 % more than the best are expanded. This is
-the search of MetaFlow (Jia et al., MLSys 2019).
+The search expands the cheapest graph that it has not expanded yet: it applies each rule at each place where
+it matches. So a rule that costs cycles can be the first step of a sequence that saves some. The relaxation
+bounds the detours: with 1.05, graphs that cost up to 5 % more than the best are expanded. This is the search
+of MetaFlow (Jia et al., MLSys 2019).
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from accel.rewriting.search_result import Ending, SearchLimits, SearchResult
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A graph with its cost and the rules that led to it."""
-
     cycles: int
     graph: Graph
     rules: Counter[str]
@@ -45,9 +43,8 @@ def backtrack(
     """Search for the graph with the fewest predicted cycles.
 
     Args:
-        rules: those that simplify are applied after each other one, wherever they match.
-        cycles: predicts the cycles of a graph.
-        relaxation: at least 1. Larger values search more.
+        rules: simplifying rules are applied after each other rule, wherever they match.
+        relaxation: at least 1.
         numbers: shared with ``cycles``.
     """
     begin = time.perf_counter()
@@ -100,7 +97,6 @@ def backtrack(
 
 
 def _neighbours(graph: Graph, rules: Sequence[Rule], names: Names) -> Iterator[tuple[Graph, Counter[str]]]:
-    """Yield the graphs that one application of a rule makes, each simplified."""
     simplifying = [rule for rule in rules if rule.simplifies]
     base = EditableGraph(graph, names)
     for output in base.results():

@@ -1,4 +1,4 @@
-"""Rules of functions of one byte: Clip, Requantize, Reinterpret, and Tables of other operators."""
+"""Rules of functions of one byte."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from accel.rewriting.pattern import (
 from accel.rewriting.rule import Rule
 
 _MONOTONE = (Clip, Requantize)
-"""Functions that never make a larger value the smaller one."""
+"""They keep the order of values."""
 
 
 # ---- Clip, Requantize and Reinterpret
@@ -72,7 +72,7 @@ FUNCTION_AFTER_MAXIMUM = Rule(
 def _clip_pair(match: Match) -> Term | None:
     first, second = match.operator("first", Clip), match.operator("second", Clip)
     bounds = (first.low, first.high, second.low, second.high)
-    # the larger of 0 and -0 is either of both
+    # max and min may return either of 0 and -0
     if match.root.dtype == "float32" and any(one is not None and np.float32(one) == 0 for one in bounds):
         return None
 
@@ -116,7 +116,6 @@ CLIP_OF_NOTHING = Rule(
 
 
 def _results(operator: Operator, operand: Value, out: Tensor, values: Array | None = None) -> Array:
-    """Return the results of all 256 values of an operand, ascending, or those of some values."""
     numbers = all_values(operand.dtype) if values is None else values
     return operator.evaluate([operand.tensor], [numbers], out)
 
@@ -211,7 +210,6 @@ FUNCTION_PAIR = Rule(
 
 
 def _binary_results(match: Match, operands: tuple[tuple[Value, Array], ...]) -> Term | None:
-    """Return a Table of a binary operator, given the operands' results for all values of ``x``."""
     x, out = match["x"], match.root
     if not _is_function_of_byte(x, out) or out.shape != x.shape:
         return None

@@ -67,7 +67,7 @@ def _common(match: Match) -> tuple[Term, Term] | None:
         second.dtype,
         second.quantization,
     )
-    if not is_equal or isinstance(operator, Foreign):  # an operator of ONNX Runtime may draw random numbers
+    if not is_equal or isinstance(operator, Foreign):  # ONNX Runtime may draw random numbers
         return None
     both = NewNode(operator, (match["x"], *match.rest("others")), first.tensor)
     return both, both

@@ -1,6 +1,6 @@
 """Numbers for contents: equal operators, tensor types, constants and computed values have equal numbers.
 
-They recognise equal parts of different graphs, whose tensors may have different names.
+They identify equal parts of graphs whose tensors may have different names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from accel.graph.graph_tensor import Array, Tensor
 
 
 class ContentNumbers:
-    """Numbers of contents, for all graphs of a search."""
+    """Numbers for all graphs of a search."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
@@ -26,19 +26,16 @@ class ContentNumbers:
         self._digests: dict[int, tuple[weakref.ref[Array], bytes]] = {}
 
     def number(self, content: Hashable) -> int:
-        """Return the number of a content, which is a new one for a new content."""
         return self._numbers.setdefault(content, len(self._numbers))
 
     def operator(self, operator: Operator) -> int:
-        """Return the number of an operator with its attributes."""
         known = self._operators.get(id(operator))
         if known is None:
-            # the reference keeps the id from being used again
+            # the reference prevents a reuse of the id
             known = self._operators[id(operator)] = operator, self.number(_content(operator))
         return known[1]
 
     def type_of(self, tensor: Tensor) -> int:
-        """Return the number of a shape, dtype and quantization."""
         known = self._types.get(id(tensor))
         if known is None:
             content = (tensor.shape, tensor.dtype, tensor.quantization)
@@ -46,7 +43,6 @@ class ContentNumbers:
         return known[1]
 
     def constant(self, tensor: Tensor, values: Array) -> int:
-        """Return the number of a type and values."""
         return self.number((self.type_of(tensor), self._digest(values)))
 
     def _digest(self, values: Array) -> bytes:
@@ -58,7 +54,7 @@ class ContentNumbers:
         return digest
 
     def values(self, graph: Graph) -> dict[str, int]:
-        """Return a number for the value of each tensor: equal numbers mean equal values, for all inputs."""
+        """Number each tensor's value: equal numbers mean equal values, for all inputs."""
         found = {name: self.number(("input", name)) for name in graph.inputs}
         for name, values in graph.constants.items():
             found[name] = self.constant(graph.tensors[name], values)
@@ -71,7 +67,7 @@ class ContentNumbers:
         return self.operator(node.operator), self.type_of(graph.tensors[node.output]), *operands
 
     def graph(self, graph: Graph) -> int:
-        """Return the number of a graph. Names of tensors inside do not matter."""
+        """Number a graph. Names of inner tensors do not matter."""
         values = self.values(graph)
         nodes = sorted(values[node.output] for node in graph.nodes)
         outputs = (values[name] for name in graph.outputs)
@@ -79,7 +75,7 @@ class ContentNumbers:
 
 
 def _content(operator: Operator) -> Hashable:
-    """Return what distinguishes an operator. One with attributes without a hash equals only itself."""
+    """Return a hashable content. An operator with unhashable attributes equals only itself."""
     try:
         hash(operator)
     except TypeError:

@@ -1,4 +1,4 @@
-"""A graph in which rules are matched and applied one after another."""
+"""A graph that rules change."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from accel.rewriting.rule import Rule
 
 @dataclass
 class _Made:
-    """The tensors that an application of a rule has made.
+    """The changes of an application of a rule.
 
     Attributes:
-        names: by the identity of terms.
+        names: of terms, by identity.
         renamed: tensors that have got the name of a root.
-        changed: results of nodes that are new, read something new, or whose operand has lost a reader.
+        changed: as returned by :meth:`EditableGraph.replace`.
     """
 
     rule: str
@@ -41,24 +41,21 @@ class _Made:
 
 
 class EditableGraph:
-    """Nodes with their readers, kept up to date while subgraphs are replaced.
+    """A graph in which rules are matched and applied one after another.
 
-    A match and its replacement cost time in proportion to the subgraph, not to the graph.
+    A match and its replacement cost time in proportion to the subgraph, not to the graph, because readers are
+    kept up to date.
     """
 
     def __init__(self, graph: Graph, names: Names | None = None) -> None:
-        """
-        Args:
-            names: used names, for several graphs in which equal names must mean equal tensors.
-        """
+        """Graphs with the same ``names`` use equal names only for equal tensors."""
         self._old = graph
         self._tensors: dict[str, Tensor] = dict(graph.tensors)
         self._constants: dict[str, Array] = dict(graph.constants)
         self._nodes: dict[str, Node] = {node.output: node for node in graph.nodes}
         self._order: dict[str, int] = {node.output: place for place, node in enumerate(graph.nodes)}
-        """Positions of nodes, by which they are sorted."""
         self._readers: dict[str, list[str]] = {name: [] for name in graph.tensors}
-        """For each tensor the results of its readers, once for each operand."""
+        """By tensor: the results of its readers, once for each operand."""
         for node in graph.nodes:
             for name in node.inputs:
                 self._readers[name].append(node.output)
@@ -67,12 +64,11 @@ class EditableGraph:
         self._names.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
 
     def graph(self) -> Graph:
-        """Return the graph as it is now."""
         nodes = [self._nodes[name] for name in self.results()]
         return with_nodes(self._old, nodes, tensors=self._tensors.values(), constants=self._constants)
 
     def unchecked_graph(self) -> Graph:
-        """Return the graph as it is now, without the checks of :meth:`graph`: terms are checked already."""
+        """Skip the checks of :meth:`graph`, because terms are checked already."""
         nodes = tuple(self._nodes[name] for name in self.results())
         used = dict.fromkeys(self._old.inputs)
         for node in nodes:
@@ -86,7 +82,7 @@ class EditableGraph:
         )
 
     def copy(self) -> EditableGraph:
-        """Return a graph that can be changed independently. New names differ from those of this one."""
+        """New names in the two graphs differ."""
         other = copy(self)
         other._tensors, other._constants = dict(self._tensors), dict(self._constants)
         other._nodes, other._order = dict(self._nodes), dict(self._order)
@@ -111,11 +107,9 @@ class EditableGraph:
         return self._nodes.get(output)
 
     def readers(self, name: str) -> list[str]:
-        """Return the results of a tensor's readers, once for each operand."""
         return self._readers[name]
 
     def downstream(self, names: Iterable[str], depth: int) -> list[str]:
-        """Return results and those of their readers, up to ``depth`` nodes after them."""
         found = dict.fromkeys(names)
         last = list(found)
         for _ in range(depth):
@@ -135,13 +129,11 @@ class EditableGraph:
         return len(self._readers[key]) == 1 and key not in self._outputs
 
     def matches(self, rule: Rule, output: str) -> Iterator[Match]:
-        """Yield the matches whose first root is a node's result."""
         first, *others = rule.roots
         for match in self._match_op(first, output, Match(self)):
             yield from self._match_roots(others, replace(match, roots=(self.value(output),)))
 
     def _match_roots(self, patterns: list[OpPattern], match: Match) -> Iterator[Match]:
-        """Match further roots among the readers of tensors that are found already."""
         if not patterns:
             yield match
             return
@@ -156,7 +148,6 @@ class EditableGraph:
                 yield from self._match_roots(others, replace(one, roots=(*one.roots, root)))
 
     def _shared_tensor(self, pattern: OpPattern, match: Match) -> str:
-        """Return a tensor of the match that the pattern's operator reads itself, with the fewest readers."""
         keys: list[str] = []
         for one in pattern.operands:
             if isinstance(one, TensorPattern) and one.name in match.found:
@@ -217,7 +208,6 @@ class EditableGraph:
         return changes and not self._is_cyclic(match, terms)
 
     def _changes(self, root: str, term: Term) -> bool:
-        """Whether a root is computed in another way than by a term."""
         node = self._nodes[root]
         if isinstance(term, NewConstant):
             return True
@@ -286,14 +276,13 @@ class EditableGraph:
             made.changed.append(root)
 
     def _can_rename(self, name: str, root: str) -> bool:
-        """Whether a tensor can get the name of a root: that of an output, or of the first graph instead of a
-        rule's."""
+        """Whether a tensor can get a root's name: an output's, or a given one instead of a rule's."""
         is_named_by_rule = name not in self._old.tensors and root in self._old.tensors
         is_free = name in self._nodes and name not in self._outputs
         return is_free and (root in self._outputs or is_named_by_rule)
 
     def _rename(self, old: str, new: str) -> None:
-        """Let the node of a tensor compute another one, whose own node has been removed."""
+        """Let a node compute another tensor, whose own node has been removed."""
         node, place = self._nodes[old], self._order[old]
         self._remove_node(old)
         self._add_node(replace(node, output=new), place)
@@ -304,7 +293,6 @@ class EditableGraph:
         return tuple(self._emit(one, root, made) for one in operands)
 
     def _emit(self, term: Term, root: str, made: _Made) -> str:
-        """Add the nodes of a term before a root, and return the tensor that is the term's value."""
         if isinstance(term, Value):
             return made.renamed.get(term.key, term.key)
         if id(term) in made.names:
@@ -332,7 +320,6 @@ class EditableGraph:
             self._readers[name].remove(output)
 
     def _redirect(self, old: str, new: str) -> list[str]:
-        """Let all readers of one tensor read another one. Return their results."""
         readers = self._readers.pop(old)
         del self._tensors[old]
         for output in dict.fromkeys(readers):
@@ -343,10 +330,8 @@ class EditableGraph:
         return readers
 
     def _remove_unread(self, name: str) -> list[str]:
-        """Remove the node of a tensor that nothing reads, and then its operands' nodes.
-
-        Returns:
-            Results of nodes that are now the only readers of an operand.
+        """Remove the node of an unread tensor, then its operands' nodes. Return nodes that became only
+        readers.
         """
         waiting, last_readers = [name], list[str]()
         while waiting:
@@ -362,7 +347,6 @@ class EditableGraph:
 
 
 def _read_values(term: Term) -> Iterator[Value]:
-    """Yield the tensors of the graph that a term reads."""
     if isinstance(term, Value):
         yield term
     elif isinstance(term, NewNode):

@@ -1,6 +1,6 @@
-"""Generators of instances for rules of constants and of operators that compute each value by itself.
+"""Generators of instances for rules of constants and of elementwise operators.
 
-Some of the graphs fail the condition of their rule on purpose, so that a check crosses its boundary.
+Some graphs fail the condition of their rule on purpose, so that a check crosses its boundary.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _Generator = Callable[[np.random.Generator], Graph]
 
 
 def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
-    """Return the graph. Sometimes an inner tensor is an output, too."""
+    """Sometimes the inner tensor is an output, too."""
     return draw.done(*((inner, last) if draw.chance(0.2) else (last,)))
 
 
@@ -37,7 +37,7 @@ def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
 
 
 def operators_of_constants(rng: np.random.Generator) -> Graph:
-    """Draw a sum of an input and a function of constants. Sometimes the function reads the input."""
+    """The function of constants sometimes reads the input."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     x = draw.any_input(shape)
@@ -53,7 +53,7 @@ def operators_of_constants(rng: np.random.Generator) -> Graph:
 
 
 def equal_operators(rng: np.random.Generator) -> Graph:
-    """Draw two functions or sums of the same tensors. Sometimes attributes or scales differ."""
+    """Attributes or scales sometimes differ."""
     draw = InstanceBuilder(rng)
     x = draw.any_input(draw.shape(2))
     first = draw.function(x) if draw.chance(0.5) else draw.binary(x, x)
@@ -71,7 +71,7 @@ def equal_operators(rng: np.random.Generator) -> Graph:
 
 
 def equal_quantizes(rng: np.random.Generator) -> Graph:
-    """Draw two Requantizes of one tensor, often with equal scales, and a Concat of both if they are equal."""
+    """Scales often are equal."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(2))
     dtype = draw.choice(QUANTIZED)
@@ -84,7 +84,7 @@ def equal_quantizes(rng: np.random.Generator) -> Graph:
 
 
 def identities(rng: np.random.Generator) -> Graph:
-    """Draw an Identity of an input or of a result, which is an output or not."""
+    """The Identity may be an output."""
     draw = InstanceBuilder(rng)
     x = draw.any_input(draw.shape(2))
     inner = draw.function(x) if draw.chance(0.7) else x
@@ -97,7 +97,6 @@ def identities(rng: np.random.Generator) -> Graph:
 
 
 def _movable(draw: InstanceBuilder, kind: type[Operator]) -> str:
-    """Declare a float32 or byte input that a move takes."""
     shape = draw.shape(draw.integer(1, 4), most=4)
     if kind is DepthToSpace:
         shape = (1, 4 * draw.integer(1, 2), *draw.shape(2, most=3))
@@ -107,7 +106,7 @@ def _movable(draw: InstanceBuilder, kind: type[Operator]) -> str:
 
 
 def functions_of(moves: tuple[type[Operator], ...]) -> _Generator:
-    """Return a generator of functions of moved values. The move may have other readers, or be missing."""
+    """The move may have other readers, or be missing."""
 
     def draw_instance(rng: np.random.Generator) -> Graph:
         draw = InstanceBuilder(rng)
@@ -119,7 +118,7 @@ def functions_of(moves: tuple[type[Operator], ...]) -> _Generator:
 
 
 def moves_of_functions(moves: tuple[type[Operator], ...]) -> _Generator:
-    """Return a generator of moves of a function's results, which may have other readers."""
+    """The function may have other readers."""
 
     def draw_instance(rng: np.random.Generator) -> Graph:
         draw = InstanceBuilder(rng)
@@ -131,7 +130,7 @@ def moves_of_functions(moves: tuple[type[Operator], ...]) -> _Generator:
 
 
 def functions_of_repeats(rng: np.random.Generator) -> Graph:
-    """Draw a function of a Take, which repeats values or not, and which may have other readers."""
+    """The Take often repeats all values."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(2))
     if draw.chance(0.3):
@@ -153,17 +152,17 @@ def _scaled_moves(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def moves_with_scalars(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of a moved tensor and a constant, usually of one value, of any rank."""
+    """The constant has any rank, and usually one value."""
     return _scaled_moves(rng, first=False)
 
 
 def moves_with_first_scalars(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of a constant, usually of one value, of any rank, and a moved tensor."""
+    """The constant is the first operand."""
     return _scaled_moves(rng, first=True)
 
 
 def functions_of_concats(rng: np.random.Generator) -> Graph:
-    """Draw a function of a Concat, which may have other readers."""
+    """The Concat may have other readers."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(shape)
@@ -172,7 +171,7 @@ def functions_of_concats(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_functions(rng: np.random.Generator) -> Graph:
-    """Draw a Concat of functions, of which attributes or scales sometimes differ."""
+    """Attributes or scales sometimes differ."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(shape)
@@ -212,21 +211,21 @@ def _monotone(draw: InstanceBuilder, x: str) -> str:
 
 
 def functions_of_maxima(rng: np.random.Generator) -> Graph:
-    """Draw a Clip or Requantize after a MaxPool, of bytes or float32. The maxima may have other readers."""
+    """Draw a Clip or Requantize after a MaxPool."""
     draw = InstanceBuilder(rng)
     pooled = _pool(draw, draw.any_input((1, 2, draw.integer(2, 5), draw.integer(2, 5))))
     return _ends(draw, pooled, _monotone(draw, pooled))
 
 
 def maxima_of_functions(rng: np.random.Generator) -> Graph:
-    """Draw a MaxPool after a Clip or Requantize, of bytes or float32."""
+    """Draw a MaxPool after a Clip or Requantize."""
     draw = InstanceBuilder(rng)
     found = _monotone(draw, draw.any_input((1, 2, draw.integer(2, 5), draw.integer(2, 5))))
     return _ends(draw, found, _pool(draw, found))
 
 
 def clip_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two Clips in sequence, of which bounds may cross, be absent or be 0."""
+    """Bounds may cross, be absent or be 0."""
     draw = InstanceBuilder(rng)
     x = draw.any_input(draw.shape(2, most=8))
     dtype = draw.tensors[x].dtype
@@ -238,7 +237,7 @@ def clip_pairs(rng: np.random.Generator) -> Graph:
 
 
 def clips(rng: np.random.Generator) -> Graph:
-    """Draw a Clip whose bounds often include all values, or all but one."""
+    """Bounds often include all values, or all but one."""
     draw = InstanceBuilder(rng)
     x = draw.any_input((16, 16))
     dtype = draw.tensors[x].dtype
@@ -262,7 +261,7 @@ def _near(draw: InstanceBuilder, first: Quantization, dtype: str) -> Quantizatio
 
 
 def requantize_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two Requantizes of all 256 values in sequence, with scales that are often multiples."""
+    """Scales are often multiples."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input((16, 16))
     first = draw.tensors[x].required_quantization
@@ -275,7 +274,7 @@ def requantize_pairs(rng: np.random.Generator) -> Graph:
 
 
 def requantizes(rng: np.random.Generator) -> Graph:
-    """Draw a Requantize of all 256 values, often to the same scale and zero point."""
+    """The quantization often stays."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input((16, 16))
     dtype = draw.tensors[x].dtype if draw.chance(0.9) else draw.choice(QUANTIZED)
@@ -284,7 +283,6 @@ def requantizes(rng: np.random.Generator) -> Graph:
 
 
 def _reinterpreted(draw: InstanceBuilder, x: str, other: str) -> str:
-    """Add a Reinterpret with the quantization of another tensor, or any."""
     dtype = draw.tensors[x].dtype
     same = draw.tensors[other].quantization
     quantization = same if draw.chance(0.5) else draw.quantization(dtype)
@@ -292,7 +290,7 @@ def _reinterpreted(draw: InstanceBuilder, x: str, other: str) -> str:
 
 
 def reinterpret_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two Reinterprets in sequence, of which the second may undo the first."""
+    """The second may undo the first."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(2))
     inner = _reinterpreted(draw, x, x)
@@ -300,7 +298,7 @@ def reinterpret_pairs(rng: np.random.Generator) -> Graph:
 
 
 def reinterprets(rng: np.random.Generator) -> Graph:
-    """Draw a Reinterpret, often with the same quantization."""
+    """The quantization often stays."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(2))
     x = draw.function(x) if draw.chance(0.5) else x
@@ -313,7 +311,7 @@ def reinterprets(rng: np.random.Generator) -> Graph:
 
 
 def function_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two functions of all 256 values in sequence. Float32 values may lie between them."""
+    """Float32 values may lie between the two functions."""
     draw = InstanceBuilder(rng)
     inner = draw.function(draw.byte_input((16, 16)))
     return _ends(draw, inner, draw.function(inner))
@@ -329,12 +327,12 @@ def _scaled_bytes(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def bytes_with_scalars(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of all 256 values and a constant of one value or more."""
+    """The constant has one value or more."""
     return _scaled_bytes(rng, first=False)
 
 
 def bytes_with_first_scalars(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of a constant of one value or more, and all 256 values."""
+    """The constant is the first operand."""
     return _scaled_bytes(rng, first=True)
 
 
@@ -350,12 +348,12 @@ def _gated(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def gated_bytes(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of all 256 values and a function of them, or of another tensor."""
+    """The other operand is the function's, or another tensor."""
     return _gated(rng, first=False)
 
 
 def first_gated_bytes(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of a function of all 256 values, and the values or another tensor."""
+    """The function is the first operand."""
     return _gated(rng, first=True)
 
 
@@ -363,7 +361,7 @@ def first_gated_bytes(rng: np.random.Generator) -> Graph:
 
 
 def _extreme_input(draw: InstanceBuilder, shape: Shape) -> str:
-    """Declare a float32 input, and return it times a number that makes results huge, tiny or zero."""
+    """Scale a float32 input so that results are huge, tiny or zero."""
     x = draw.float_input(shape)
     factor = np.array(draw.choice((1, 1e38, 1e-38, 1e-42, -0.0)), np.float32)
     return draw.node(Mul(), x, draw.constant(draw.fresh("c"), factor))
@@ -379,7 +377,7 @@ def _powers(draw: InstanceBuilder, shape: Shape, least: int) -> Array:
 
 
 def factor_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two float32 factors in sequence: powers of two, of which some are less than 1, or any numbers."""
+    """Factors are powers of two, some less than 1, or any numbers."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     found = _extreme_input(draw, shape)
@@ -393,7 +391,7 @@ def factor_pairs(rng: np.random.Generator) -> Graph:
 
 
 def neutral_constants(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator with a constant of 1, 0 or -0, of one value or more, or of a higher rank."""
+    """Constants are 1, 0 or -0, perhaps of a higher rank."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     value, operator = draw.choice(
@@ -417,7 +415,7 @@ def neutral_constants(rng: np.random.Generator) -> Graph:
 
 
 def quotients(rng: np.random.Generator) -> Graph:
-    """Draw a float32 quotient by powers of two, also by very large and small ones, or by any numbers."""
+    """Divisors are powers of two, some very large or small, or any numbers."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     x = _extreme_input(draw, shape)
@@ -428,7 +426,7 @@ def quotients(rng: np.random.Generator) -> Graph:
 
 
 def summand_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two constants that are added in sequence, of int32, where sums may overflow, or of float32."""
+    """Sums of int32 may overflow, and sums of float32 round."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     is_integer = draw.chance(0.8)

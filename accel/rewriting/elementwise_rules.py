@@ -1,4 +1,4 @@
-"""Rules that exchange operators that compute each value by itself with moves and Concats."""
+"""Rules that exchange elementwise operators with moves and Concats."""
 
 from __future__ import annotations
 

@@ -1,20 +1,18 @@
 """The extraction of the graph with the least cost from an e-graph, by integer programming.
 
-For each e-node there is a variable, 1 if the graph has it. The constraints say that each output has an
-e-node, and each e-node its operands:
+Each e-node has a variable, 1 if the graph has it. Each output needs an e-node, and each e-node its operands:
 
     minimize    sum of cost(n) x(n)
     subject to  sum of x(n) over the e-nodes of an output's e-class >= 1
                 sum of x(m) over the e-nodes of an operand's e-class >= x(n)
 
 So a tensor that is read twice is paid once. A solution must not contain a cycle, for example a Transpose of a
-Transpose of itself. E-classes that can be on a cycle therefore have a level, a real number, and an e-node
-between two of them has a greater level than its operand.
+Transpose of itself. E-classes on possible cycles therefore have a level, a real number, and an e-node between
+two of them has a greater level than its operand.
 
-To predict the cycles of a layer takes much longer than to solve the program. Layers therefore start with a
-lower bound, and only those of a solution are predicted. If their costs have changed, the program is solved
-again. The last solution is the best up to 0.1 %, because all its costs are predictions and all others are
-lower bounds.
+Predicting a layer takes much longer than solving the program. Layers therefore start with a lower bound, and
+only those of a solution are predicted. If their costs change, the program is solved again. The last solution
+is the best up to 0.1 %, because all its costs are predictions and all others are lower bounds.
 """
 
 from __future__ import annotations
@@ -35,24 +33,17 @@ from accel.rewriting.search_result import CostModel
 from accel.rewriting.tensor_egraph import ENode, TensorEGraph
 
 _NODE_COST = 1 / 1024
-"""Cost of any e-node, in cycles, so that a graph has none without need."""
+"""In cycles, so that a graph has no unneeded e-nodes."""
 _GAP = 0.001
-"""Share of cycles by which a solution may be above the least. Predictions are less accurate."""
+"""Relative gap to the least cost. Predictions are less accurate."""
 _MOST_SOLUTIONS = 200
-"""Solutions of the integer program, each with new costs."""
 
 
 class Extractor:
     """Extracts graphs from an e-graph."""
 
     def __init__(self, graph: Graph, egraph: TensorEGraph, costs: CostModel) -> None:
-        """
-        Args:
-            graph: the graph from which the e-graph was made.
-
-        Raises:
-            AccelError: highspy is not installed.
-        """
+        """Raise an AccelError if highspy is not installed."""
         self._highs = _import_highspy()
         self._graph = graph
         self._egraph = egraph
@@ -61,13 +52,10 @@ class Extractor:
         self.ran_out_of_time = False
 
     def graphs(self, stop: float) -> Iterator[tuple[Graph, Counter[str]]]:
-        """Yield graphs of solutions whose costs are predicted, and at last the best.
+        """Yield graphs with predicted costs, the best last, and how many nodes of each every rule has added.
 
         Args:
-            stop: the time at which to stop, of ``time.perf_counter``.
-
-        Yields:
-            A graph, and how many of its nodes each rule has added.
+            stop: the time of ``time.perf_counter`` at which to stop.
         """
         yield from self._graphs(stop)
         self.ran_out_of_time = time.perf_counter() >= stop
@@ -97,7 +85,7 @@ class Extractor:
         return list(dict.fromkeys(one for one in found if one not in self._egraph.leaves))
 
     def _node_costs(self, stop: float) -> dict[ENode, float] | None:
-        """Return the cost of each e-node, or None if the time is over before all are known."""
+        """Return None if the time runs out."""
         found: dict[ENode, float] = {}
         for nodes in self._egraph.nodes.values():
             for node in nodes:
@@ -113,7 +101,6 @@ class Extractor:
         return cycles + _NODE_COST
 
     def _follows_product(self, node: ENode) -> bool:
-        """Whether a layer that multiplies computes an operand."""
         return any(
             self._egraph.operator(one.operator).macs(
                 [self._egraph.tensors[name] for name in one.operands], self._egraph.result(one.operator)
@@ -123,7 +110,6 @@ class Extractor:
         )
 
     def _single(self, node: ENode) -> Graph:
-        """Return a graph of one node. Its operands come from nowhere."""
         egraph = self._egraph
         names = [f"operand{at}" for at in range(len(node.operands))]
         first = {
@@ -192,8 +178,6 @@ class Extractor:
 
 
 class _Program:
-    """The integer program, which is solved several times."""
-
     def __init__(
         self, highs: Any, egraph: TensorEGraph, outputs: list[int], costs: Mapping[ENode, float]
     ) -> None:
@@ -245,7 +229,7 @@ class _Program:
         return {self._variables[node]: 1.0 for node in self._members[reference]}
 
     def _add_short_cycles(self) -> None:
-        """Forbid two e-nodes that read one another, which are the most frequent cycles."""
+        """Forbid pairs of e-nodes that read one another, the most frequent cycles."""
         for reference, nodes in self._members.items():
             for node in nodes:
                 for operand in dict.fromkeys(node.operands):
@@ -255,7 +239,7 @@ class _Program:
                             self._rows.append((-self._infinity, 1.0, pair))
 
     def _add_levels(self) -> list[float]:
-        """Add a level for each e-class that can be on a cycle, and return the greatest value of each."""
+        """Add a level for each e-class that can be on a cycle. Return the greatest value of each."""
         readers: dict[int, list[int]] = {reference: [] for reference in self._members}
         operands: dict[int, list[int]] = {reference: [] for reference in self._members}
         for reference, nodes in self._members.items():
@@ -326,7 +310,6 @@ class _Program:
         }
 
     def change_cost(self, node: ENode, cost: float) -> bool:
-        """Set the cost of an e-node, and return whether it was another one."""
         at = self._variables[node]
         changed = abs(self._costs[at] - cost) > _NODE_COST / 2
         if changed:
@@ -336,7 +319,7 @@ class _Program:
 
 
 def _quiet_solver(highs: Any) -> Any:
-    """Return a solver that prints nothing, not even its version when it is made."""
+    """Return a solver that prints nothing, not even its version when constructed."""
 
     class Quiet(highs.Highs):  # type: ignore[misc]
         def enableCallbacks(self) -> None:  # called by the constructor
@@ -347,7 +330,6 @@ def _quiet_solver(highs: Any) -> Any:
 
 
 def _needed(chosen: Mapping[int, ENode], outputs: list[int]) -> dict[int, ENode]:
-    """Return the e-nodes that outputs need, in an order of execution."""
     found: dict[int, ENode] = {}
     waiting = [(one, False) for one in reversed(outputs)]
     while waiting:
@@ -363,7 +345,7 @@ def _needed(chosen: Mapping[int, ENode], outputs: list[int]) -> dict[int, ENode]
 def _components(
     operands: Mapping[int, Sequence[int]], readers: Mapping[int, Sequence[int]]
 ) -> list[list[int]]:
-    """Return the strongly connected components of a graph, by two searches in depth (Kosaraju)."""
+    """Return the strongly connected components by Kosaraju's algorithm."""
     order: list[int] = []
     seen: set[int] = set()
     for start in operands:

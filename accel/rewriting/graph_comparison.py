@@ -11,11 +11,11 @@ from accel.graph.graph_tensor import random_values
 from accel.rewriting.rule_check import differing_values
 
 _SPREADS = (1.0, 8.0)
-"""Largest absolute values of float32 inputs: one set of inputs for each."""
+"""Largest absolute values of float32 inputs."""
 
 
 def compare_graphs(original: Graph, rewritten: Graph, seed: int = 0) -> None:
-    """Compute both graphs on random inputs, and compare all outputs and common tensors bit for bit.
+    """Compare outputs and common tensors, bit for bit, on random inputs.
 
     Raises:
         MismatchError: a tensor differs. The message names the first one.

@@ -1,4 +1,4 @@
-"""A builder of small random graphs, for generators of instances."""
+"""A builder of small random graphs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,13 +34,12 @@ from accel.graph.movement_operators import (
 )
 
 FUNCTION_NAMES = ("Sigmoid", "Tanh", "LeakyRelu", "Abs", "Exp", "HardSwish", "Elu")
-"""Functions of instances."""
 
 _T = TypeVar("_T")
 
 
 class InstanceBuilder(Builder):
-    """A builder that draws sizes, dtypes, scales and zero points.
+    """A builder of small random graphs, the instances of rules.
 
     For example, an instance of two Transposes in sequence::
 
@@ -56,7 +55,6 @@ class InstanceBuilder(Builder):
         self.rng = rng
 
     def integer(self, low: int, high: int) -> int:
-        """Draw an integer from ``low`` to ``high``, both included."""
         return int(self.rng.integers(low, high, endpoint=True))
 
     def chance(self, probability: float) -> bool:
@@ -66,7 +64,6 @@ class InstanceBuilder(Builder):
         return values[self.integer(0, len(values) - 1)]
 
     def shape(self, rank: int, most: int = 5) -> Shape:
-        """Draw sizes from 1 to ``most``."""
         return tuple(self.integer(1, most) for _ in range(rank))
 
     def permutation(self, rank: int) -> tuple[int, ...]:
@@ -85,7 +82,6 @@ class InstanceBuilder(Builder):
         return Quantization(scale=(float(scale),), zero=(drawn,))
 
     def byte_input(self, shape: Shape, dtype: str | None = None, name: str = "x") -> str:
-        """Declare an int8 or uint8 input."""
         chosen = dtype or self.choice(QUANTIZED)
         made = Tensor(
             name=self.fresh(name), shape=shape, dtype=chosen, quantization=self.quantization(chosen)
@@ -99,7 +95,6 @@ class InstanceBuilder(Builder):
         return made.name
 
     def any_input(self, shape: Shape, name: str = "x") -> str:
-        """Declare an int8, uint8 or float32 input."""
         return self.float_input(shape, name) if self.chance(0.3) else self.byte_input(shape, name=name)
 
     def int32_input(self, shape: Shape, name: str = "x") -> str:
@@ -110,13 +105,11 @@ class InstanceBuilder(Builder):
         return made.name
 
     def like_input(self, other: str, shape: Shape, name: str = "y") -> str:
-        """Declare an input with the dtype and quantization of a tensor."""
         made = replace(self.tensors[other], name=self.fresh(name), shape=shape)
         self.input(made)
         return made.name
 
     def constant_like(self, other: str, shape: Shape) -> str:
-        """Declare a constant with the dtype of a tensor, and a quantization of its own."""
         dtype = self.tensors[other].dtype
         values = random_values(self.rng, Tensor(name="c", shape=shape, dtype=dtype))
         return self.constant(
@@ -124,7 +117,7 @@ class InstanceBuilder(Builder):
         )
 
     def clip(self, dtype: str) -> Clip:
-        """Draw bounds, of which one may be absent. They may cross."""
+        """Bounds may cross, and one may be absent."""
         if dtype == "float32":
             low, high = (float(np.float32(self.rng.uniform(-0.9, 0.9))) for _ in range(2))
         else:
@@ -136,7 +129,6 @@ class InstanceBuilder(Builder):
         return Clip(low=None if absent == 1 else low, high=None if absent == 2 else high)
 
     def function(self, x: str) -> str:
-        """Add an operator that computes each value from one value."""
         dtype = self.tensors[x].dtype
         if dtype == "int32":
             return self.node(self.choice((Cast(), Dequantize())), x, dtype="float32")
@@ -155,10 +147,8 @@ class InstanceBuilder(Builder):
         return self.byte_function(x, kind)
 
     def byte_function(self, x: str, kind: int | None = None) -> str:
-        """Add a Function, Table, Requantize or Reinterpret of bytes.
-
-        Args:
-            kind: 2, 3, 4, or another number for a Reinterpret. None draws one.
+        """Add a Function (kind 2), Table (3), Requantize (4) or Reinterpret (another number). None draws the
+        kind.
         """
         dtype, other = self.tensors[x].dtype, self.choice(QUANTIZED)
         chosen = self.integer(2, 5) if kind is None else kind
@@ -179,8 +169,8 @@ class InstanceBuilder(Builder):
         """Add an operator of two tensors of one dtype.
 
         Args:
-            sums: the least share of quantized Adds among operators of bytes. The result of such an Add
-                depends on the order of its operands, but rarely.
+            sums: the least share of quantized Adds among operators of bytes. The order of their operands
+                rarely changes the result.
         """
         dtype = self.tensors[left].dtype
         if dtype == "float32":
@@ -199,11 +189,9 @@ class InstanceBuilder(Builder):
         return self.node(operator, left, right, dtype=dtype, quantization=self.quantization(dtype))
 
     def move(self, x: str, kind: type[Operator]) -> str:
-        """Add a move of all values, or of a part of them.
+        """Add a Reshape, Transpose, Identity, Slice, Take, DepthToSpace or SpaceToDepth.
 
-        Args:
-            kind: Reshape, Transpose, Identity, Slice, Take, DepthToSpace or SpaceToDepth. The last two need a
-                picture of which sizes and channels are multiples of 2 and 4.
+        DepthToSpace takes a multiple of 4 channels, and SpaceToDepth even heights and widths.
         """
         shape = self.tensors[x].shape
         if kind is Transpose:
@@ -222,7 +210,6 @@ class InstanceBuilder(Builder):
         return self.node(SpaceToDepth(block=2) if kind is SpaceToDepth else Identity(), x)
 
     def regrouped(self, shape: Shape) -> Shape:
-        """Draw another shape of the same size: factors in another order, some of them joined."""
         factors = [int(one) for one in self.rng.permutation(np.array(shape))]
         sizes: list[int] = []
         for factor in factors:
@@ -233,7 +220,7 @@ class InstanceBuilder(Builder):
         return tuple(sizes)
 
     def slice(self, shape: Shape) -> Slice:
-        """Draw a Slice with steps of either sign. Each axis is often whole."""
+        """Steps have either sign. Each axis is often whole."""
         starts, sizes, steps = [], [], []
         for size in shape:
             step = 1 if self.chance(0.6) else self.choice((-2, -1, 2))
@@ -247,7 +234,6 @@ class InstanceBuilder(Builder):
         return Slice(starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
 
     def weights(self, shape: Shape, axis: int | None = 0, *, zero: int = 0) -> str:
-        """Declare random int8 weights with one scale, or with one for each index along ``axis``."""
         count = 1 if axis is None or self.chance(0.3) else shape[axis]
         scales = (0.01 * 2 ** self.rng.uniform(-2, 2, count)).astype(np.float32)
         return self.constant(
@@ -257,7 +243,6 @@ class InstanceBuilder(Builder):
         )
 
     def bias(self, channels: int) -> str:
-        """Declare a random int32 bias."""
         return self.constant(self.fresh("b"), self.rng.integers(-2000, 2000, channels, np.int32))
 
     def node(
@@ -267,12 +252,11 @@ class InstanceBuilder(Builder):
         dtype: str | None = None,
         quantization: Quantization | None = None,
     ) -> str:
-        """Add an operator. The result has the first operand's dtype and quantization by default."""
+        """The result has the first operand's dtype and quantization by default."""
         first = self.tensors[inputs[0]]
         if dtype is None and quantization is None:
             quantization = first.quantization
         return self.emit(operator, inputs, self.fresh("t"), dtype=dtype, quantization=quantization)
 
     def done(self, *outputs: str) -> Graph:
-        """Return the graph with these outputs."""
         return self.graph("instance", outputs)

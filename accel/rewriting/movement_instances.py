@@ -1,7 +1,4 @@
-"""Generators of instances for rules of operators that move values.
-
-Some of the graphs fail the condition of their rule on purpose, so that a check crosses its boundary.
-"""
+"""Some graphs fail the condition of their rule on purpose, so that a check crosses its boundary."""
 
 from math import prod
 
@@ -16,7 +13,6 @@ from accel.rewriting.instance_builder import InstanceBuilder
 
 
 def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
-    """Return the graph. Sometimes an inner tensor is an output, too."""
     return draw.done(*((inner, last) if draw.chance(0.2) else (last,)))
 
 
@@ -24,7 +20,7 @@ def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
 
 
 def transpose_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two Transposes in sequence. The result of the first may be an output, too."""
+    """Draw two Transposes in sequence."""
     draw = InstanceBuilder(rng)
     rank = draw.integer(2, 4)
     first = draw.move(draw.any_input(draw.shape(rank)), Transpose)
@@ -32,7 +28,7 @@ def transpose_pairs(rng: np.random.Generator) -> Graph:
 
 
 def transposes_with_ones(rng: np.random.Generator) -> Graph:
-    """Draw a Transpose of a tensor of which many sizes are 1. Sometimes it moves other axes as well."""
+    """Sometimes the Transpose also moves axes with other sizes than 1."""
     draw = InstanceBuilder(rng)
     shape = tuple(draw.integer(2, 4) if draw.chance(0.4) else 1 for _ in range(draw.integer(1, 4)))
     return draw.done(draw.move(draw.any_input(shape), Transpose))
@@ -46,7 +42,7 @@ def reshape_pairs(rng: np.random.Generator) -> Graph:
 
 
 def reshapes(rng: np.random.Generator) -> Graph:
-    """Draw a Reshape that often keeps the shape, and sometimes a function before it."""
+    """The Reshape often keeps the shape."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2, most=3)
     x = draw.any_input(shape)
@@ -59,13 +55,11 @@ def reshapes(rng: np.random.Generator) -> Graph:
 
 
 def _transposes(draw: InstanceBuilder, share: float) -> tuple[Transpose, Transpose]:
-    """Draw permutations of three axes, which are equal with a probability of ``share``."""
     first, second = (Transpose(permutation=draw.permutation(3)) for _ in range(2))
     return first, first if draw.chance(share) else second
 
 
 def _before(shape: Shape, transpose: Transpose) -> Shape:
-    """Return the shape of which a Transpose makes ``shape``."""
     return tuple(shape[transpose.permutation.index(axis)] for axis in range(len(shape)))
 
 
@@ -74,7 +68,7 @@ def _sometimes_ones(draw: InstanceBuilder, shape: Shape) -> Shape:
 
 
 def binary_of_transposes(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of two transposed tensors, which often broadcast. Permutations may differ."""
+    """Operands often broadcast. Permutations may differ."""
     draw = InstanceBuilder(rng)
     first, second = _transposes(draw, 0.8)
     shape = draw.shape(3, most=8)
@@ -98,17 +92,17 @@ def _with_constant(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def transposes_with_constants(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of a transposed tensor and a constant of rank 0 to 3, which may broadcast."""
+    """The constant has a rank of 0 to 3, and may broadcast."""
     return _with_constant(rng, first=False)
 
 
 def transposes_with_first_constants(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of a constant of rank 0 to 3, which may broadcast, and a transposed tensor."""
+    """The constant is the first operand."""
     return _with_constant(rng, first=True)
 
 
 def transposed_binary(rng: np.random.Generator) -> Graph:
-    """Draw the Transpose of a binary operator, whose second operand may broadcast or be constant."""
+    """The second operand may broadcast or be constant."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(3, most=8)
     x = draw.any_input(shape)
@@ -123,7 +117,7 @@ def _varied(draw: InstanceBuilder, shape: Shape, axis: int) -> Shape:
 
 
 def concat_of_transposes(rng: np.random.Generator) -> Graph:
-    """Draw a Concat of transposed tensors and constants. Permutations may differ."""
+    """Some operands are constants. Permutations may differ."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     first, second = _transposes(draw, 0.7)
@@ -161,14 +155,14 @@ def _pad(draw: InstanceBuilder, x: str) -> str:
 
 
 def padded_transposes(rng: np.random.Generator) -> Graph:
-    """Draw a Pad of any mode after a Transpose."""
+    """The Pad has any mode."""
     draw = InstanceBuilder(rng)
     moved = draw.move(draw.any_input(draw.shape(3)), Transpose)
     return _ends(draw, moved, _pad(draw, moved))
 
 
 def transposed_pads(rng: np.random.Generator) -> Graph:
-    """Draw a Transpose after a Pad of any mode."""
+    """The Pad has any mode."""
     draw = InstanceBuilder(rng)
     padded = _pad(draw, draw.any_input(draw.shape(3)))
     return _ends(draw, padded, draw.move(padded, Transpose))
@@ -185,14 +179,14 @@ def _channel_table(draw: InstanceBuilder, x: str) -> str:
 
 
 def channel_tables_of_transposes(rng: np.random.Generator) -> Graph:
-    """Draw a ChannelTable after a Transpose. A table for all channels may have an axis that is not there."""
+    """A table for all channels may have a missing axis."""
     draw = InstanceBuilder(rng)
     moved = draw.move(draw.byte_input(draw.shape(3)), Transpose)
     return _ends(draw, moved, _channel_table(draw, moved))
 
 
 def transposed_channel_tables(rng: np.random.Generator) -> Graph:
-    """Draw a Transpose after a ChannelTable. A table for all channels may have an axis that is not there."""
+    """A table for all channels may have a missing axis."""
     draw = InstanceBuilder(rng)
     found = _channel_table(draw, draw.byte_input(draw.shape(3)))
     return _ends(draw, found, draw.move(found, Transpose))
@@ -202,14 +196,14 @@ def transposed_channel_tables(rng: np.random.Generator) -> Graph:
 
 
 def slice_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two Slices in sequence, with steps of either sign."""
+    """Steps have either sign."""
     draw = InstanceBuilder(rng)
     first = draw.move(draw.any_input(draw.shape(3, most=8)), Slice)
     return _ends(draw, first, draw.move(first, Slice))
 
 
 def slices(rng: np.random.Generator) -> Graph:
-    """Draw a Slice that often takes everything, forwards or backwards."""
+    """The Slice often takes everything, forwards or backwards."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2, most=3)
     whole = Slice(starts=(0, 0), sizes=shape, steps=(1, -1 if shape[1] == 1 else 1))
@@ -219,7 +213,7 @@ def slices(rng: np.random.Generator) -> Graph:
 
 
 def slices_of_concats(rng: np.random.Generator) -> Graph:
-    """Draw a Slice of a Concat. It may cross the border between two operands."""
+    """The Slice may cross the border between two operands."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(_varied(draw, shape, axis))
@@ -229,7 +223,7 @@ def slices_of_concats(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_slices(rng: np.random.Generator) -> Graph:
-    """Draw a Concat of Slices of one or two tensors. Often they are neighbours."""
+    """Slices are often neighbours in one tensor."""
     draw = InstanceBuilder(rng)
     axis, shape = draw.integer(0, 1), (draw.integer(2, 3), draw.integer(4, 8))[:: draw.choice((1, -1))]
     x = draw.any_input(shape)
@@ -249,7 +243,7 @@ def concats_of_slices(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_concats(rng: np.random.Generator) -> Graph:
-    """Draw a Concat of Concats on the same axis or on another one. They may have several readers."""
+    """The axes may differ."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(2), draw.integer(0, 1)
     x = draw.any_input(shape)
@@ -266,14 +260,14 @@ def concats_of_concats(rng: np.random.Generator) -> Graph:
 
 
 def take_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two Takes in sequence, often along one axis."""
+    """The axes are often equal."""
     draw = InstanceBuilder(rng)
     first = draw.move(draw.any_input(draw.shape(2)), Take)
     return _ends(draw, first, draw.move(first, Take))
 
 
 def takes(rng: np.random.Generator) -> Graph:
-    """Draw a Take that often takes everything, in order or not."""
+    """The Take often takes everything, in order or not."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(2, most=4), draw.integer(0, 1)
     order = tuple(range(shape[axis])) if draw.chance(0.6) else draw.permutation(shape[axis])
@@ -304,7 +298,7 @@ def _shuffled(draw: InstanceBuilder) -> tuple[str, Shape, tuple[int, ...], Shape
 
 
 def shuffles(rng: np.random.Generator) -> Graph:
-    """Draw a Reshape, a Transpose and a Reshape, which usually shuffle channels or pixels."""
+    """Three moves usually shuffle channels or pixels."""
     draw = InstanceBuilder(rng)
     x, parts, order, last = _shuffled(draw)
     first = draw.node(Reshape(sizes=parts), x)
@@ -312,7 +306,7 @@ def shuffles(rng: np.random.Generator) -> Graph:
 
 
 def long_shuffles(rng: np.random.Generator) -> Graph:
-    """Draw four Reshapes and Transposes, which usually shuffle channels or pixels."""
+    """Four moves usually shuffle channels or pixels."""
     draw = InstanceBuilder(rng)
     x, parts, order, last = _shuffled(draw)
     moved = draw.node(Reshape(sizes=parts), x)
@@ -331,7 +325,7 @@ def long_shuffles(rng: np.random.Generator) -> Graph:
 
 
 def products_of_rows(rng: np.random.Generator) -> Graph:
-    """Draw a product of a matrix between two Reshapes. Sometimes they join or separate other axes."""
+    """The Reshapes sometimes join or separate other axes."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(draw.integer(2, 4), most=4)
     x, depth = draw.byte_input(shape), shape[-1]

@@ -1,4 +1,4 @@
-"""Rules of operators that move values: Reshape, Transpose, Slice, Concat, Take, and moves of pixels."""
+"""Rules of operators that move values."""
 
 from __future__ import annotations
 
@@ -165,7 +165,6 @@ SLICE_OF_CONCAT = Rule(
 )
 
 _Part = tuple[Value, Slice]
-"""A tensor, and the Slice of it that an operand of a Concat is."""
 
 
 def _joined_slices(match: Match) -> Term | None:
@@ -197,7 +196,7 @@ def _joined_slices(match: Match) -> Term | None:
 
 
 def _part_along(match: Match, value: Value, axis: int) -> _Part | None:
-    """Return the source and the Slice of a tensor that is a part of another one along a single axis."""
+    """Return a tensor's source and Slice if it is a part of another one along one axis."""
     found = match.definition(value, Slice)
     if found is None:
         return None
@@ -304,7 +303,7 @@ def _shuffle(match: Match) -> Term | None:
 
 
 def _pixel_moves(source: Shape, out: Shape, values: npt.NDArray[np.int64]) -> Iterator[Operator]:
-    """Yield operators that may move values as a chain does.
+    """Yield operators that may move values like a chain.
 
     Args:
         values: for each value of the result its number in the source.
@@ -380,7 +379,7 @@ PRODUCT_OF_ROWS = Rule(
 )
 
 SHUFFLE_RULES = (SHUFFLE, LONG_SHUFFLE)
-"""Rules that recognize what exporters write as several moves."""
+"""They recognize chains of moves that exporters write for one move."""
 
 MOVEMENT_RULES: tuple[Rule, ...] = (
     TRANSPOSE_PAIR,

@@ -1,4 +1,4 @@
-"""Classes of operators that patterns name."""
+"""Classes of operators in patterns."""
 
 from accel.graph.elementwise_operators import (
     Add,
@@ -15,6 +15,6 @@ from accel.graph.elementwise_operators import (
 )
 
 UNARY = (Quantize, Dequantize, Requantize, Reinterpret, Cast, Clip, Function, Table)
-"""Operators that compute each value from one value, all in the same way if there is one scale."""
+"""With one scale, they compute all values alike, each from one value."""
 BINARY = (Add, Mul, Binary)
-"""Operators of two operands with broadcasting."""
+"""With two operands, which broadcast."""

@@ -1,4 +1,4 @@
-"""Patterns of graph operators, the matches that they find, and the terms that replace them.
+"""Patterns of graph operators, their matches, and the terms that replace them.
 
 A rule that removes a pair of Transposes has the pattern::
 
@@ -24,11 +24,7 @@ AnyOperator = TypeVar("AnyOperator", bound=Operator)
 
 @dataclass(frozen=True)
 class TensorPattern:
-    """Any tensor.
-
-    Attributes:
-        is_constant: whether its values must be known.
-    """
+    """Any tensor, or any constant."""
 
     name: str
     is_constant: bool = False
@@ -36,11 +32,7 @@ class TensorPattern:
 
 @dataclass(frozen=True)
 class RestPattern:
-    """All further operands of an operator, perhaps none.
-
-    Attributes:
-        is_constant: whether the values of all must be known.
-    """
+    """All further operands of an operator, perhaps none, or perhaps only constants."""
 
     name: str
     is_constant: bool = False
@@ -51,7 +43,6 @@ class OpPattern:
     """The result of an operator.
 
     Attributes:
-        kinds: classes of operators.
         operands: one for each operand. A RestPattern may be the last.
         name: of the operator in the match, or empty.
     """
@@ -62,11 +53,10 @@ class OpPattern:
 
     @property
     def depth(self) -> int:
-        """The number of operators on the longest path through the pattern."""
         return 1 + max((one.depth for one in self.operands if isinstance(one, OpPattern)), default=0)
 
     def operators(self) -> Iterable[OpPattern]:
-        """Yield this pattern and the operators in its operands, outermost first."""
+        """Yield this pattern and those inside, outermost first."""
         yield self
         for one in self.operands:
             if isinstance(one, OpPattern):
@@ -98,18 +88,18 @@ def op(
     *operands: TensorPattern | RestPattern | OpPattern,
     name: str = "",
 ) -> OpPattern:
-    """Match the result of an operator of the class, or of one of the classes."""
+    """Match the result of an operator."""
     return OpPattern(kind if isinstance(kind, tuple) else (kind,), operands, name)
 
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor of a graph in a match.
+    """A tensor in a match.
 
     Attributes:
         key: names the tensor within its graph.
         tensor: its shape, dtype and quantization. The name in it has no meaning.
-        values: of a constant, or None.
+        values: of a constant.
     """
 
     key: str
@@ -130,7 +120,6 @@ class Value:
 
     @property
     def array(self) -> Array:
-        """The values of a constant."""
         assert self.values is not None  # the pattern says so
         return self.values
 
@@ -149,7 +138,6 @@ class NewConstant:
 
     @property
     def contiguous(self) -> Array:
-        """The values in row-major order."""
         return np.ascontiguousarray(self.values).reshape(self.values.shape)
 
     @property
@@ -184,9 +172,7 @@ def make(
     """Return a term that applies an operator.
 
     Args:
-        dtype, quantization: of the result.
-        like: a tensor whose dtype and quantization the result has. Without any of the three, the result has
-            those of the first operand.
+        like: a tensor with the result's dtype and quantization. By default, the first operand has them.
 
     Raises:
         GraphError: the operator does not take such operands.
@@ -218,7 +204,7 @@ class Match:
 
     Attributes:
         roots: the result of each pattern of the rule.
-        found: tensors by the names in the pattern. Results of named operators are there, too.
+        found: tensors by the names in the pattern, also the results of named operators.
         lists: operands of ``rest`` and ``constants``.
         named: operators by name.
     """
@@ -236,7 +222,6 @@ class Match:
         return self.lists[name]
 
     def operator(self, name: str, kind: type[AnyOperator]) -> AnyOperator:
-        """Return a named operator, which is of the given class."""
         found = self.named[name]
         assert isinstance(found, kind)  # the pattern says so
         return found
@@ -251,7 +236,7 @@ class Match:
     def definition(
         self, value: Value, kind: type[AnyOperator]
     ) -> tuple[AnyOperator, tuple[Value, ...]] | None:
-        """Return an operator of a class that computes a tensor, and its operands, if there is one."""
+        """Return an operator of a class that computes a tensor, and its operands."""
         for operator, operands in self.definitions(value):
             if isinstance(operator, kind):
                 return operator, operands
@@ -261,17 +246,16 @@ class Match:
         return self.view.has_one_reader(self.found[name].key)
 
     def values(self, name: str) -> Array:
-        """Return the values of a constant."""
         return self.found[name].array
 
     def with_operator(self, name: str, result: Value, operator: Operator) -> Match | None:
-        """Return the match with a named operator, or None if the name has another tensor already."""
+        """Return None if the name has another tensor."""
         if name in self.found and self.found[name].key != result.key:
             return None
         return replace(self, found={**self.found, name: result}, named={**self.named, name: operator})
 
     def with_tensor(self, name: str, value: Value) -> Match | None:
-        """Return the match with one more tensor, or None if the name has another tensor already."""
+        """Return None if the name has another tensor."""
         if name in self.found:
             return self if self.found[name].key == value.key else None
         return replace(self, found={**self.found, name: value})

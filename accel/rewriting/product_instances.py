@@ -1,4 +1,4 @@
-"""Generators of instances for rules of convolutions, matrix products and averages."""
+"""Generators of instances for product rules."""
 
 from dataclasses import replace
 
@@ -42,11 +42,7 @@ def _product(
     dtype: str = "int8",
     quantization: Quantization | None = None,
 ) -> str:
-    """Add an integer product with random weights, often with a bias, and sometimes with scales of sums.
-
-    Args:
-        quantization: of an int8 or uint8 result, or None to draw it.
-    """
+    """Add an integer product with random weights. Some have a bias, or scales of sums."""
     sizes = draw.tensors[x].shape
     shape: Shape = (sizes[-1], channels)
     axis = 1
@@ -63,7 +59,7 @@ def _product(
 
 
 def padded_convolutions(rng: np.random.Generator) -> Graph:
-    """Draw a Pad before a convolution. Sometimes it does not pad with the number zero, or pads channels."""
+    """Some pad channels, or with another number than zero."""
     draw = InstanceBuilder(rng)
     channels = draw.integer(1, 4)
     x = _picture(draw, channels)
@@ -76,7 +72,6 @@ def padded_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def _second_quantization(draw: InstanceBuilder, first: Quantization, dtype: str) -> Quantization:
-    """Draw a quantization: the same, a scale that is twice or 1.37 times as large, or any."""
     kind = draw.integer(0, 4)
     if kind == 4:
         return draw.quantization(dtype)
@@ -85,7 +80,7 @@ def _second_quantization(draw: InstanceBuilder, first: Quantization, dtype: str)
 
 
 def convolutions_of_one_tensor(rng: np.random.Generator) -> Graph:
-    """Draw two convolutions with kernels of 1 to 3, whose results often have different quantizations."""
+    """Kernels have sizes of 1 to 3. Quantizations often differ."""
     draw = InstanceBuilder(rng)
     channels = draw.integer(1, 4)
     x = _picture(draw, channels)
@@ -126,7 +121,7 @@ def products_of_one_matrix(rng: np.random.Generator) -> Graph:
 
 
 def products_with_the_same_weights(rng: np.random.Generator) -> Graph:
-    """Draw two products with one constant. Sometimes the second is computed from the first."""
+    """Sometimes the second product reads the first."""
     draw = InstanceBuilder(rng)
     lead, depth = draw.shape(draw.integer(0, 1)), draw.integer(1, 5)
     columns = depth if draw.chance(0.3) else draw.integer(1, 4)
@@ -152,7 +147,7 @@ def grouped_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def block_diagonal_convolutions(rng: np.random.Generator) -> Graph:
-    """Draw a convolution whose weights stand for zero between two groups. Sometimes one of them does not."""
+    """Weights between two groups are zero, but sometimes one is not."""
     draw = InstanceBuilder(rng)
     outputs, inputs, groups = 2 * draw.integer(1, 3), 2 * draw.integer(1, 3), draw.integer(1, 2)
     x = _picture(draw, groups * inputs)
@@ -169,7 +164,7 @@ def block_diagonal_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def point_convolutions(rng: np.random.Generator) -> Graph:
-    """Draw a 1x1 convolution of 1 or 2 sliding axes. Some have strides or padding."""
+    """Some have strides or padding."""
     draw = InstanceBuilder(rng)
     rank, inputs, outputs = draw.integer(1, 2), draw.integer(1, 4), draw.integer(1, 4)
     x = _picture(draw, inputs, rank)
@@ -184,7 +179,7 @@ def point_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def products_with_constant_weights(rng: np.random.Generator) -> Graph:
-    """Draw a product with a constant of 2 axes."""
+    """Draw a product with a constant matrix."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(draw.integer(2, 4)))
     dtype = draw.choice((*QUANTIZED, "int32"))
@@ -192,7 +187,7 @@ def products_with_constant_weights(rng: np.random.Generator) -> Graph:
 
 
 def average_pools(rng: np.random.Generator) -> Graph:
-    """Draw an average pool with windows of 1 to 9 values. Many have means on a threshold of rounding."""
+    """Windows have 1 to 9 values. Many means lie on a rounding threshold."""
     draw = InstanceBuilder(rng)
     x = _picture(draw, draw.integer(1, 3))
     tensor = draw.tensors[x]
@@ -205,7 +200,7 @@ def average_pools(rng: np.random.Generator) -> Graph:
 
 
 def padded_average_pools(rng: np.random.Generator) -> Graph:
-    """Draw an average pool with padding that mostly does not count. A third of them have ties."""
+    """The padding mostly does not count. A third of the pools have ties."""
     draw = InstanceBuilder(rng)
     rank = draw.integer(1, 2)
     x = _picture(draw, draw.integer(1, 3), rank)
@@ -229,7 +224,7 @@ def global_averages(rng: np.random.Generator) -> Graph:
 
 
 def convolutions_of_ones(rng: np.random.Generator) -> Graph:
-    """Draw a depthwise convolution over the whole picture, with the scale of a mean or twice that."""
+    """The scale is that of a mean, or twice as large."""
     draw = InstanceBuilder(rng)
     channels, size = draw.integer(1, 4), draw.integer(1, 3)
     x = draw.byte_input((1, channels, size, size))
@@ -245,7 +240,7 @@ def convolutions_of_ones(rng: np.random.Generator) -> Graph:
 
 
 def products_with_added_constants(rng: np.random.Generator) -> Graph:
-    """Draw a float32 product and the addition of a constant that has one value for each channel, or more."""
+    """The constant has one value for each channel, or more."""
     draw = InstanceBuilder(rng)
     columns = draw.integer(1, 4)
     values = rng.normal(size=columns).astype(np.float32)
@@ -265,7 +260,7 @@ def products_with_added_constants(rng: np.random.Generator) -> Graph:
 
 
 def products_in_sequence(rng: np.random.Generator) -> Graph:
-    """Draw two products with constants after a Dequantize. In some, a sum exceeds the integers of float32."""
+    """In some, a sum exceeds the integers of float32."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(2))
     scale = 2.0 ** draw.integer(-6, 2) * draw.choice((1, 1, 1, 1.5))
@@ -282,7 +277,7 @@ def products_in_sequence(rng: np.random.Generator) -> Graph:
 
 
 def _operands(draw: InstanceBuilder, *, is_matrix: bool) -> tuple[str, str]:
-    """Declare two inputs that a Concat of channels can join. Sometimes their scales differ."""
+    """Sometimes the scales of the two inputs differ."""
     shape = draw.shape(2) if is_matrix else (1, draw.integer(1, 3), 6, 7)
     other = (shape[0], draw.integer(1, 4), *shape[2:])
     one, two = draw.byte_input(shape, "int8"), draw.byte_input(other, "int8")
@@ -292,7 +287,6 @@ def _operands(draw: InstanceBuilder, *, is_matrix: bool) -> tuple[str, str]:
 
 
 def _int32_product(draw: InstanceBuilder, x: str, outputs: int, windows: Windows | None) -> str:
-    """Add a convolution, or a matrix product without ``windows``."""
     inputs = draw.tensors[x].shape[1]
     shape = (inputs, outputs) if windows is None else (outputs, inputs, *windows.kernel)
     weights = draw.weights(shape, None)
@@ -312,7 +306,7 @@ def sums_of_products(rng: np.random.Generator) -> Graph:
 
 
 def products_of_concats(rng: np.random.Generator) -> Graph:
-    """Draw an int32 product of a Concat. Some join other axes than the channels."""
+    """Some Concats join other axes than the channels."""
     draw = InstanceBuilder(rng)
     windows = None if draw.chance(0.5) else _windows(draw)
     one, other = _operands(draw, is_matrix=windows is None)

@@ -1,7 +1,7 @@
 """Rules of convolutions, matrix products and averages.
 
-Integer products are equal whatever the order of their sums. Those of float32 are only rewritten where each
-float32 operation stays the same, or where all sums are provably exact.
+Integer products do not depend on the order of their sums. float32 products are only rewritten where each
+operation stays the same, or where all sums are provably exact.
 """
 
 from __future__ import annotations
@@ -41,11 +41,10 @@ from accel.rewriting.rule import Rule
 
 _Scales = npt.NDArray[np.float32]
 _INTEGERS = (*QUANTIZED, "int32")
-"""Dtypes of results whose sums are integers."""
 _MOST_PARTS = 8
-"""Groups of a convolution that become convolutions of their own, at most."""
+"""Largest number of groups that become separate convolutions."""
 _MOST_WINDOW_PARTS = 25
-"""Largest number of pools that replace one average pool. For example, 5x5 with padding 2 needs 25."""
+"""Of one average pool. For example, 5x5 with padding 2 needs 25."""
 _EXACT_FLOAT32 = 1 << 24
 """float32 represents all integers up to this one."""
 
@@ -53,7 +52,6 @@ _EXACT_FLOAT32 = 1 << 24
 def _product(
     side: str, data: str, kinds: type[Product] | tuple[type[Product], ...] = (Conv, MatMul)
 ) -> OpPattern:
-    """Match a product with constant weights, whose names begin with ``side``."""
     return op(kinds, tensor(data), constant(f"{side}_weights"), constants(f"{side}_bias"), name=side)
 
 
@@ -87,7 +85,6 @@ PAD_INTO_CONVOLUTION = Rule(
 
 
 def _channel_scales(operator: Product, weights: Value) -> tuple[_Scales, npt.NDArray[np.int32]] | None:
-    """Return scales and zero points of the weights for each output channel."""
     quantization = weights.quantization
     if quantization is None:
         return None
@@ -97,7 +94,6 @@ def _channel_scales(operator: Product, weights: Value) -> tuple[_Scales, npt.NDA
 
 
 def _biases(pairs: Sequence[tuple[Value, ...]], channels: Sequence[int]) -> tuple[Term, ...]:
-    """Return a bias for all channels, or nothing if no product has one."""
     if not any(pairs):
         return ()
     parts = [
@@ -109,10 +105,10 @@ def _biases(pairs: Sequence[tuple[Value, ...]], channels: Sequence[int]) -> tupl
 def _merged(
     match: Match, operators: tuple[Product, Product], weights: tuple[Array, Array], axis: int
 ) -> tuple[Term, Term] | None:
-    """Return parts of one product that computes the channels of two, one after another.
+    """Merge two products into one that computes the channels of both. Return its parts.
 
     Args:
-        operators: one operator, as it computes the first and the second product.
+        operators: the common operator, with the attributes of each product.
         weights: of both, with equal shapes but for ``axis``.
     """
     first, second = match.roots
@@ -148,7 +144,6 @@ def _merged(
 
 
 def _sum_scales(match: Match, operators: Sequence[Product], weights: Sequence[Value]) -> tuple[float, ...]:
-    """Return the scales of sums of all channels of several products of one tensor."""
     found: list[float] = []
     for operator, value, root in zip(operators, weights, match.roots, strict=True):
         scales = operator.scales([match["x"].tensor, value.tensor], root.tensor)
@@ -183,7 +178,6 @@ def _common_windows(one: Windows, other: Windows, sizes: Shape, outputs: Shape) 
 
 
 def _embedded(values: Array, old: Windows, new: Windows, zeros: npt.NDArray[np.int32]) -> Array:
-    """Return weights (O, C, kernel...) in the middle of a larger kernel of zeros."""
     shape = (*values.shape[:2], *new.kernel)
     filled: Any = np.broadcast_to(zeros.reshape(-1, *[1] * (len(shape) - 1)), shape).astype(values.dtype)
     places: list[slice] = [slice(None)] * 2
@@ -213,7 +207,6 @@ def _merge_convolutions(match: Match) -> tuple[Term, Term] | None:
 
 
 def _are_integers(match: Match) -> bool:
-    """Whether all roots have one integer dtype, each with one scale at most."""
     return (
         is_per_tensor(*match.roots)
         and len({root.dtype for root in match.roots}) == 1
@@ -318,13 +311,11 @@ def _sum_of_products(match: Match) -> Term | None:
 
 
 def _depth_axis(operator: Product, x: Value) -> tuple[int, bool]:
-    """Return the axis of the data along which a product sums, and whether the data is a matrix."""
     is_matrix = isinstance(operator, MatMul)
     return len(x.shape) - 1 if is_matrix else 1, is_matrix
 
 
 def _has_one_depth(operator: Product, weights: Value) -> bool:
-    """Whether all channels of the result are sums over all channels of the data."""
     return operator.groups == 1 if isinstance(operator, Conv) else len(weights.shape) == 2
 
 
@@ -450,7 +441,6 @@ SEPARATE_GROUPS = Rule(
 
 
 def _group_weights(weights: Value, values: Array, rows: slice) -> NewConstant:
-    """Return the weights of some output channels."""
     quantization = weights.quantization
     assert quantization is not None  # of integer products
     if quantization.axis is not None:
@@ -561,7 +551,6 @@ PRODUCT_AS_CONVOLUTION = Rule(
 
 
 def _sum_of_windows(x: Value, windows: Windows, out: Value, scale: np.float32) -> Term:
-    """Return a depthwise convolution with ones, whose sums are multiplied by ``scale``."""
     channels = x.shape[1]
     weights = NewConstant(
         np.ones((channels, 1, *windows.kernel), np.int8), Quantization(scale=(1.0,), zero=(0,))
@@ -601,9 +590,9 @@ class _WindowRun:
     """Consecutive windows along one axis with equal numbers of values.
 
     Attributes:
-        start, size: first value that they read, and number of values.
+        start, size: of the values that they read.
         kernel: number of taps of each window inside of the picture.
-        begin, end: padding that the pool of these windows has.
+        begin, end: padding of their pool.
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""Rules: a pattern, a condition, a replacement, and a generator of graphs to check the rule on."""
+"""Rules of graph rewriting."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Rule:
         name: for example ``transpose-pair``.
         text: what the rule does, in one sentence.
         pattern: the left side. Several patterns must have a tensor in common.
-        condition: whether a match has the right side. It contains what exactness depends on, unless
-            ``replacement`` finds that out and returns None.
+        condition: whether a match has the right side. It checks what exactness depends on, unless
+            ``replacement`` does and returns None.
         replacement: returns the right side, with the shape, dtype and quantization of each root.
         simplifies: whether the right side is better on every machine. Such a rule is applied wherever it
-            matches, and never leads back to a graph that was there before. A search that compares costs
-            applies the other rules.
-        instance: draws a graph in which the pattern may match. Each rule must have one: rules are checked on
-            such graphs (:mod:`accel.rewriting.rule_check`).
+            matches, and never leads back to an earlier graph. A search that compares costs applies the other
+            rules.
+        instance: draws a graph in which the pattern may match, on which the rule is checked
+            (:mod:`accel.rewriting.rule_check`). Required.
     """
 
     name: str
@@ -53,7 +53,6 @@ class Rule:
 
     @property
     def roots(self) -> tuple[OpPattern, ...]:
-        """The patterns, of which each has a result."""
         return self.pattern if isinstance(self.pattern, tuple) else (self.pattern,)
 
     def terms(self, match: Match) -> tuple[Term, ...] | None:

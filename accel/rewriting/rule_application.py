@@ -11,11 +11,11 @@ from accel.rewriting.pattern import Match, Term
 from accel.rewriting.rule import Rule
 
 MAX_APPLICATIONS = 50
-"""Applications of rules at most, for each node of a graph. Only rules that undo one another reach it."""
+"""Limit for each node of a graph. Only rules that undo one another reach it."""
 
 
 def applications(graph: EditableGraph, rule: Rule, output: str) -> Iterator[tuple[Match, tuple[Term, ...]]]:
-    """Yield the places where a rule can be applied at a node, with the terms that replace its roots."""
+    """Yield the matches at a node, with the terms that replace the roots."""
     for match in graph.matches(rule, output):
         terms = rule.terms(match)
         if terms is not None and graph.can_replace(match, terms):
@@ -23,7 +23,7 @@ def applications(graph: EditableGraph, rule: Rule, output: str) -> Iterator[tupl
 
 
 def apply_everywhere(graph: EditableGraph, rules: Iterable[Rule], outputs: Iterable[str]) -> Counter[str]:
-    """Apply rules that simplify, at some nodes and then wherever the graph has changed, until none matches.
+    """Apply rules at some nodes, and then wherever the graph has changed, until none matches.
 
     Returns:
         The number of applications of each rule.
@@ -58,13 +58,13 @@ def apply_everywhere(graph: EditableGraph, rules: Iterable[Rule], outputs: Itera
 
 
 def simplify(graph: Graph, rules: Iterable[Rule], names: Names | None = None) -> tuple[Graph, Counter[str]]:
-    """Apply rules that simplify until none matches.
+    """Apply simplifying rules until none matches.
 
     Args:
-        names: used names, for several graphs in which equal names must mean equal tensors.
+        names: as in :class:`~accel.rewriting.editable_graph.EditableGraph`.
 
     Returns:
-        The graph, which is the same one if no rule matched, and the number of applications of each rule.
+        The graph, unchanged if no rule matched, and the number of applications of each rule.
     """
     return apply_rules(graph, (rule for rule in rules if rule.simplifies), names)
 
@@ -72,7 +72,7 @@ def simplify(graph: Graph, rules: Iterable[Rule], names: Names | None = None) ->
 def apply_rules(
     graph: Graph, rules: Iterable[Rule], names: Names | None = None
 ) -> tuple[Graph, Counter[str]]:
-    """Apply rules until none matches, as :func:`simplify`, but also those that do not simplify."""
+    """Do the same with all given rules."""
     editable = EditableGraph(graph, names)
     counts = apply_everywhere(editable, rules, editable.results())
     return (editable.graph() if counts else graph), counts

@@ -14,18 +14,16 @@ from accel.rewriting.rule import Rule
 from accel.rewriting.rule_application import applications
 
 SUITE_INSTANCES = 20
-"""Instances of each rule in the suite, and of a user's rule before it is used."""
 LEAST_APPLIED = 0.2
-"""The share of instances in which a rule must apply at least. The others test the condition."""
+"""Of instances in which a rule must apply. The others test the condition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RuleCheck:
-    """What a check of a rule found.
+    """The result of a check.
 
     Attributes:
-        instances: graphs drawn.
-        applied: those in which the rule applied.
+        applied: the instances in which the rule applied.
     """
 
     rule: str

@@ -1,7 +1,4 @@
-"""The rules: each a pattern, a condition and a replacement that is equal bit for bit.
-
-The order of ``RULES`` is the order in which rules are tried at a node.
-"""
+"""All rules, in the order in which they are tried at a node."""
 
 from __future__ import annotations
 

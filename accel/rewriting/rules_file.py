@@ -1,4 +1,4 @@
-"""Rules of a user, in a file of Python code."""
+"""A user's rules in a Python file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from accel.rewriting.rule_check import check_rule
 from accel.rewriting.rules import RULES
 
 NAME = "RULES"
-"""What a file defines: a sequence of rules."""
 
 
 def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
@@ -41,12 +40,7 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
 
 
 def checked_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Return rules after a check of each on 20 drawn graphs.
-
-    Raises:
-        GraphError: two rules have one name, a generator or a replacement fails, or a rule seldom applies.
-        MismatchError: the two sides of a rule differ.
-    """
+    """Return rules after a check of each on 20 drawn graphs. Raise errors as :func:`load_rules`."""
     found = tuple(rules)
     names = {rule.name for rule in RULES}
     for rule in found:

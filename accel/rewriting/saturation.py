@@ -5,8 +5,8 @@ and rules that undo one another do no harm. The search repeats until no rule add
 it. Then an integer program extracts the graph with the least sum of costs
 (:mod:`accel.rewriting.extraction`).
 
-Costs of layers are not a sum, because neighbours are fused. The extracted graphs, the graph that the
-simplifying rules alone make, and the given graph are therefore compared by the predicted cycles of the whole.
+Layers' costs do not add up, because neighbours are fused. The extracted graphs, the graph of the simplifying
+rules alone, and the given graph are therefore compared by the predicted cycles of the whole.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from accel.rewriting.search_result import CostModel, Ending, SearchLimits, Searc
 from accel.rewriting.tensor_egraph import EMatch, TensorEGraph
 
 _EXTRACTION_SHARE = 0.5
-"""Share of the seconds after the first predictions that is left for the extraction."""
+"""Of the seconds after the first predictions."""
 
 
 def saturate(
@@ -50,7 +50,7 @@ def saturate(
     # the first graph wins if costs are equal
     candidates = [(before, graph, Counter[str]()), (costs.cycles(simplified), simplified, counts)]
     egraph = TensorEGraph(graph, numbers)
-    extractor = Extractor(graph, egraph, costs)  # before the saturation: it may need another package
+    extractor = Extractor(graph, egraph, costs)  # before the saturation, because highspy may be missing
     left = begin + limits.seconds - time.perf_counter()
     stop = time.perf_counter() + left * (1 - _EXTRACTION_SHARE)
     saturation = _Saturation(egraph, rules, limits, stop)
@@ -61,7 +61,7 @@ def saturate(
         if number not in seen:
             seen.add(number)
             candidates.append((costs.cycles(extracted), extracted, applied))
-    if extractor.ran_out_of_time:  # it may find another graph next time, whatever else ended the search
+    if extractor.ran_out_of_time:  # another run may find another graph
         ended_by = "seconds"
     cycles, best, applied = min(candidates, key=lambda one: one[0])
     return SearchResult(
@@ -79,20 +79,18 @@ def saturate(
 
 @dataclass
 class _Saturation:
-    """The application of rules until nothing changes."""
-
     egraph: TensorEGraph
     rules: Sequence[Rule]
     limits: SearchLimits
     stop: float
     _done: set[tuple[str, EMatch]] = field(default_factory=set)
     _covers: dict[int, frozenset[int]] = field(default_factory=dict)
-    """The roots that a node made for several roots stands for, by reference."""
+    """By reference: the roots that one node with several roots stands for."""
     _joined: set[tuple[str, frozenset[int]]] = field(default_factory=set)
     _added: int = 0
 
     def run(self) -> Ending:
-        """Apply all rules, and return the limit that ended the search, or ``complete``."""
+        """Return the limit that ended the search, or ``complete``."""
         for iteration in range(self.limits.iterations):
             rules = [
                 rule
@@ -109,7 +107,7 @@ class _Saturation:
         return "iterations"
 
     def _apply(self, rules: Sequence[Rule]) -> Ending | None:
-        """Apply rules wherever they match now. Matches that they make belong to the next iteration."""
+        """New matches belong to the next iteration."""
         self._added = 0
         for rule, match, found in self.egraph.matches(rules, self._done):
             if time.perf_counter() > self.stop:
@@ -165,7 +163,6 @@ class _Saturation:
 
 
 def _shared_nodes(terms: Sequence[Term]) -> set[int]:
-    """Return the identities of nodes that are in all terms."""
     found = [set(_nodes(term)) for term in terms]
     return set.intersection(*found)
 

@@ -1,4 +1,4 @@
-"""The limits and the results of searches over rewritten graphs."""
+"""Limits and results of searches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from accel.base.rewrite_choices import SECONDS
 from accel.graph.graph import Graph
 
 Ending = Literal["complete", "graphs", "nodes", "iterations", "seconds"]
-"""What ended a search: nothing was left to try, or one of the limits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,11 +17,11 @@ class SearchLimits:
     """Limits of a search.
 
     Attributes:
-        seconds: of the whole search. A search that other limits end finds the same graph in every run.
-        graphs: graphs whose costs are compared by backtracking.
+        seconds: of the whole search. A search that another limit ends finds the same graph in every run.
+        graphs: graphs whose costs backtracking compares.
         nodes: e-nodes in the e-graph of equality saturation.
-        iterations: of equality saturation, in each of which all rules are matched once.
-        joined_iterations: the first iterations, in which rules with several roots are matched, too.
+        iterations: of equality saturation. Each matches all rules once.
+        joined_iterations: the first iterations, which also match rules with several roots.
     """
 
     seconds: float = SECONDS
@@ -43,7 +42,7 @@ class CostModel(Protocol):
 
         Args:
             can_fuse: whether the layer that computes an operand may execute the node, too.
-            is_exact: whether a lower bound is not enough. To predict a layer takes much longer.
+            is_exact: whether a lower bound is not enough. Predicting a layer takes much longer.
         """
 
 
@@ -53,7 +52,6 @@ class CompiledCost:
 
     Attributes:
         cycles: simulated cycles of its programs, plus predicted cycles of the host and of switches to it.
-        programs: number of programs.
     """
 
     cycles: int
@@ -66,14 +64,13 @@ class CompiledCost:
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledComparison:
-    """The compiled network of a search's graph, and that of the graph without the search."""
+    """The compiled networks with and without the search."""
 
     searched: CompiledCost
     greedy: CompiledCost
 
     @property
     def keeps_search(self) -> bool:
-        """Whether the search's graph takes fewer cycles. Otherwise the graph without the search is kept."""
         return self.searched.cycles < self.greedy.cycles
 
     def describe(self) -> str:
@@ -101,8 +98,8 @@ class SearchResult:
         graphs: graphs whose costs were compared.
         nodes: e-nodes of the e-graph, or 0.
         ended_by: what ended the search.
-        compiled: the comparison after the compilation, or None if nothing was compiled, or if the search
-            found no other graph.
+        compiled: the comparison after the compilation, or None if nothing was compiled or the search found no
+            other graph.
     """
 
     graph: Graph = field(repr=False)

@@ -1,8 +1,8 @@
 """Elementwise operators before Transposes and Reshapes, where a product of two tensors reads the result.
 
 In attention, a Reshape and a Transpose separate the heads, and a Mul scales them. Scaling first gives the
-same values. Then the layer that scales reads its operand as the layer before has written it, and it stores
-its result where the product reads it.
+same values. Then the scaling layer reads its operand in the layout in which the layer before stores it, and
+stores its result where the product reads it.
 """
 
 from collections.abc import Collection
@@ -25,11 +25,11 @@ from accel.rewriting.rule_application import apply_everywhere
 
 _MOVES = Identity | Reshape | Transpose
 _UNIFORM = Clip | Function | Mul | Requantize | Table
-"""Operators that treat all values alike, if further operands are single values."""
+"""They treat all values alike if further operands are single values."""
 
 
 def _sinking(rule: Rule) -> Rule:
-    """Return a rule that moves an operator before a move if nothing else reads the move's result."""
+    """Require that nothing else reads the move's result."""
     return replace(
         rule,
         condition=lambda match: match.has_one_reader("move") and rule.condition(match),
@@ -46,10 +46,10 @@ _RULES: tuple[Rule, ...] = (
 
 
 def sink_moves(graph: Graph) -> Graph:
-    """Exchange moves with the elementwise operators that follow them, before products of two tensors.
+    """Exchange moves with the elementwise operators that follow them.
 
-    For example, Transpose, Mul by 0.125, MatMul becomes Mul, Transpose, MatMul. Rules exchange them. This
-    function chooses the places, because rules do not see which operators read a result.
+    For example, Transpose, Mul by 0.125, MatMul becomes Mul, Transpose, MatMul. This function chooses the
+    places, because rules do not see which operators read a result.
     """
     wanted = _read_by_products(graph)
     if not wanted:
@@ -60,7 +60,9 @@ def sink_moves(graph: Graph) -> Graph:
 
 
 def _read_by_products(graph: Graph) -> Collection[str]:
-    """Return the elementwise results that reach a product of two tensors through more of them and moves."""
+    """Return elementwise results that reach a product of two tensors, perhaps through moves and further
+    elementwise operators.
+    """
     found: set[str] = set()
     for node in reversed(graph.nodes):
         varying = [name for name in node.inputs if name not in graph.constants]

@@ -1,8 +1,8 @@
 """An e-graph of tensors, in egglog: many equal graphs in one structure.
 
-An e-class is a set of equal tensors, an e-node an operator on e-classes. Each e-class has at least one
-reference, a leaf with a number, by which Python names it. Operators with their attributes and the type of
-their result are numbers, too. So all that egglog stores are integers and e-classes::
+An e-class is a set of equal tensors, an e-node an operator on e-classes. Python names an e-class by a
+reference, a leaf with a number. Operators with their attributes and the type of their result are numbers,
+too. So egglog stores only integers and e-classes::
 
     (Ref 3)              a tensor, for example an input or a constant
     (Op2 7 a b)          operator 7 on the e-classes a and b
@@ -36,7 +36,6 @@ from accel.rewriting.pattern import (
 from accel.rewriting.rule import Rule
 
 _MATCHING = "matching"
-"""The ruleset of all patterns."""
 _MOST_VARIANTS = 64
 """Combinations of operand counts for which one rule is matched."""
 
@@ -59,8 +58,8 @@ class _Query:
     """A pattern of a rule with fixed counts of operands, as an egglog rule that fills a relation.
 
     Attributes:
-        classes: names of tensors in the relation's first columns.
-        lists: for each ``rest`` the number of its operands, in the columns after these.
+        classes: names of tensors in the first columns.
+        lists: number of operands of each ``rest``, in the next columns.
         operators: names of operators, in the last columns.
     """
 
@@ -73,27 +72,22 @@ class _Query:
 
 @dataclass(frozen=True)
 class EMatch:
-    """A match in the e-graph, by references and numbers of operators."""
+    """References and operator numbers of a match."""
 
     classes: tuple[int, ...]
     operators: tuple[int, ...]
 
 
 class TensorEGraph:
-    """Equal tensors, and the operators that compute them. A view of conditions of rules.
+    """A view of equal tensors and the operators that compute them.
 
     Attributes:
         nodes: by reference of the e-class, as of the last :meth:`rebuild`.
-        tensors: types by reference.
-        constants: values by reference.
-        roots: references of the graph's outputs.
+        tensors, constants: types and values by reference.
     """
 
     def __init__(self, graph: Graph, numbers: ContentNumbers) -> None:
-        """
-        Raises:
-            AccelError: egglog is not installed.
-        """
+        """Raise an AccelError if egglog is not installed."""
         self._bindings = _import_egglog()
         self._egraph: Any = self._bindings.EGraph()
         self._numbers = numbers
@@ -102,7 +96,6 @@ class TensorEGraph:
         self._operators: list[tuple[Operator, Tensor]] = []
         self._operator_numbers: dict[tuple[int, int], int] = {}
         self._references: dict[int, int] = {}
-        """References of constants by content."""
         self._known: dict[ENode, int] = {}
         self._canonical: list[int] = []
         self._arities: set[int] = set()
@@ -113,9 +106,8 @@ class TensorEGraph:
         ]
         self.nodes: dict[int, list[ENode]] = {}
         self.names: dict[int, str] = {}
-        """Names of the given graph's tensors, by reference."""
         self.creators: dict[ENode, str] = {}
-        """The rule that has added an e-node. Those of the given graph have none."""
+        """The rules that added e-nodes to the given graph's."""
         references: dict[str, int] = {}
         for name in graph.inputs:
             references[name] = self._new_reference(graph.tensors[name])
@@ -133,18 +125,15 @@ class TensorEGraph:
 
     @property
     def count(self) -> int:
-        """The number of e-nodes."""
         return sum(map(len, self.nodes.values()))
 
     def find(self, reference: int) -> int:
-        """Return the reference that names an e-class."""
         return self._canonical[reference] if reference < len(self._canonical) else reference
 
     def operator(self, number: int) -> Operator:
         return self._operators[number][0]
 
     def result(self, number: int) -> Tensor:
-        """Return the type of an operator's result. Its name has no meaning."""
         return self._operators[number][1]
 
     # --- changes ---------------------------------------------------------------------------------
@@ -175,7 +164,7 @@ class TensorEGraph:
         return self._operator_numbers[key]
 
     def add(self, operator: Operator, operands: tuple[int, ...], out: Tensor, rule: str) -> int:
-        """Add an e-node, and return the reference of its e-class."""
+        """Return the reference of the new e-node's e-class."""
         number = self._operator_number(operator, out, len(operands))
         node = ENode(number, tuple(map(self.find, operands)))
         if node not in self._known:
@@ -190,7 +179,7 @@ class TensorEGraph:
         """Add a term of a replacement, and return its reference.
 
         Args:
-            made: references of terms of this replacement that are added already, by identity.
+            made: references of this replacement's added terms, by identity.
         """
         if isinstance(term, Value):
             return int(term.key)
@@ -203,12 +192,10 @@ class TensorEGraph:
         return made[id(term)]
 
     def union(self, one: int, other: int) -> None:
-        """Declare two tensors equal."""
         if self.find(one) != self.find(other):
             self._pending.append(f"(union (Ref {one}) (Ref {other}))")
 
     def rebuild(self) -> None:
-        """Apply the changes since the last call, and read the e-classes."""
         self._run(self._pending)
         self._pending = []
         functions = self._egraph.freeze().functions
@@ -246,7 +233,7 @@ class TensorEGraph:
             self.names.setdefault(self.find(reference), name)
 
     def _run(self, texts: Iterable[str]) -> None:
-        """Run the commands of each text. The parser's memory grows with the square of a text's commands."""
+        """Run each text by itself, because the parser's memory grows with the square of its commands."""
         for text in texts:
             self._egraph.run_program(*self._egraph.parse_program(text))
 
@@ -292,20 +279,18 @@ class TensorEGraph:
         )
 
     def value(self, reference: int) -> Value:
-        """Return an e-class as a match has it."""
         return Value(str(reference), self.tensors[reference], self.constants.get(reference))
 
     def definitions(self, key: str) -> Iterator[tuple[Operator, tuple[Value, ...]]]:
-        """Yield all operators that compute a tensor."""
         for node in self.nodes.get(self.find(int(key)), ()):
             yield self.operator(node.operator), tuple(map(self.value, node.operands))
 
     def has_one_reader(self, key: str) -> bool:
-        """Return True: an e-graph also contains the graphs in which it has one."""
+        """Return True, because the e-graph contains such a graph."""
         return True
 
     def _queries_of(self, rule: Rule) -> list[_Query]:
-        """Return the queries of a rule: one for each combination of operand counts that there is."""
+        """Return a query for each existing combination of operand counts."""
         open_patterns = [one for root in rule.roots for one in root.operators() if _ends_with_rest(one)]
         counts = [self._counts(one) for one in open_patterns]
         found = []
@@ -322,7 +307,6 @@ class TensorEGraph:
         return found
 
     def _counts(self, pattern: OpPattern) -> list[int]:
-        """Return the counts of operands that an operator of a pattern has somewhere in the e-graph."""
         fixed = len(pattern.operands) - 1
         counts = {
             len(node.operands)
@@ -333,7 +317,7 @@ class TensorEGraph:
         return sorted(count - fixed for count in counts if count >= fixed)
 
     def _compile(self, rule: Rule, counts: Iterator[int], relation: str) -> _Query | None:
-        """Write a rule's patterns as an egglog rule, or return None if lists of one name differ in length."""
+        """Write a rule's patterns as an egglog rule. Return None if lists of one name differ in length."""
         query = _Query(relation)
         variables: dict[str, str] = {}
         operators: dict[str, str] = {}
@@ -414,7 +398,6 @@ def _ends_with_rest(pattern: OpPattern) -> bool:
 
 
 def _root(at: int) -> str:
-    """Return the column of a rule's root."""
     return f"?root{at}"
 
 

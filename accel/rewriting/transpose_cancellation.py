@@ -1,8 +1,8 @@
 """Transposes that cancel one another through elementwise operators.
 
 Exports from channels-last frameworks put a Transpose before and after each region of such a layout. For
-example, Transpose to (N, H, W, C), Mul and Add of a constant for each channel, Transpose back: without both
-Transposes the constants have the shape (C, 1, 1), and the machine can execute them.
+example, in Transpose to (N, H, W, C), Mul and Add of a constant for each channel, Transpose back, the
+constants become (C, 1, 1) without both Transposes, which the machine supports.
 """
 
 from collections.abc import Sequence
@@ -44,8 +44,8 @@ _RULES: tuple[Rule, ...] = (
 def cancel_transposes(graph: Graph) -> Graph:
     """Remove pairs of Transposes with elementwise operators, Concat and Pad between them.
 
-    A region is rewritten if it then has fewer Transposes than before. Rules rewrite it. This function chooses
-    the region as a whole, because each rule alone may need one more Transpose.
+    A region is rewritten if that reduces its Transposes. This function chooses the region as a whole, because
+    each rule alone may need one more Transpose.
     """
     permutations = {node.operator.permutation for node in graph.nodes if isinstance(node.operator, Transpose)}
     for permutation in sorted(permutations):
@@ -60,7 +60,7 @@ class _Region:
     """Nodes that can compute in the layout before a Transpose.
 
     Attributes:
-        sources: for each output of such a Transpose its operand.
+        sources: operands of such Transposes, by their results.
         members: nodes by output.
         sinks: Transposes back, by output.
     """
@@ -152,7 +152,6 @@ def _moved_shape(shape: Sequence[int], region: _Region) -> tuple[int, ...]:
 
 
 def _rewrite(graph: Graph, region: _Region) -> Graph:
-    """Compute the members of a region before their Transposes, and remove the Transposes back."""
     editable = EditableGraph(graph)
     places = [(name, _RULES) for name in region.members]
     places += [(name, (TRANSPOSE_PAIR,)) for name in region.sinks]

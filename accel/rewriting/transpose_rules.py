@@ -1,4 +1,4 @@
-"""Rules of Transposes and operators of several operands. Those of one operand are in elementwise_rules.py."""
+"""Rules of Transposes and operators of several operands. elementwise_rules.py has those of one operand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ def _permuted(sizes: Shape, permutation: _Permutation) -> Shape:
 
 
 def _moved_operand(value: Value, permutation: _Permutation) -> Term | None:
-    """Return an operand of a binary operator with its axes in another order."""
     rank = len(permutation)
     if len(value.shape) > rank:
         return None
@@ -64,12 +63,10 @@ def _moved_operand(value: Value, permutation: _Permutation) -> Term | None:
 def _moved_binary(
     match: Match, operands: tuple[Term, Term], before: tuple[Value, Value], out: Value
 ) -> NewNode | None:
-    """Apply the binary operator of a match to moved operands, or return None if the result would differ.
+    """Apply a binary operator to moved operands, or return None if the result would differ.
 
     Args:
-        before: the operands as they are in the graph. The order in which a quantized Add adds depends on
-            their shapes.
-        out: the result as it is in the graph.
+        before, out: in the graph. The operands' shapes determine the order in which a quantized Add adds.
     """
     operator = match.named["binary"]
     new = make(operator, *operands, dtype=out.dtype, quantization=out.quantization)

@@ -1,1 +1,1 @@
-"""Programs as users handle them: built, run on every backend, compared."""
+"""Programs as users handle them."""

@@ -1,4 +1,4 @@
-"""Fields of a machine that may make a run faster, by the causes on its critical path."""
+"""Fields that may make a run faster, by causes on its critical path."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from accel.run.critical_path import Segment, shares
 from accel.run.wait_causes import Wait
 
 _MIN_RELIEVED_SHARE = 0.02
-"""Share of the critical path that a field must be able to relieve."""
+"""A field must be able to relieve this share of the critical path."""
 
 _MEMORY = frozenset({Wait.READ_LATENCY, Wait.READ_DATA, Wait.OUTSTANDING, Wait.REQUESTS, Wait.ARBITRATION})
 _LATENCY = frozenset({Wait.READ_LATENCY, Wait.OUTSTANDING, Wait.IN_FLIGHT, Wait.OVERLAP})
@@ -28,8 +28,6 @@ _STORE_SCRATCHPADS = [pad.name for pad in SCRATCHPADS.values() if pad.filled_by 
 
 @dataclass(frozen=True)
 class _Lever:
-    """A field, and the causes that another value may relieve."""
-
     waits: frozenset[Wait]
     units: tuple[Unit, ...] = tuple(Unit)
     halved: bool = False
@@ -62,12 +60,12 @@ _LEVERS: Mapping[str, _Lever] = {
     "post_lanes": _Lever(frozenset({Wait.WRITE_DATA}), (Unit.STORE,)),
     "serial": _Lever(frozenset({Wait.SERIAL}), halved=True),
 }
-"""The fields to try. Their values are doubled, or halved where less is faster. Capacities are also made four
-times as large."""
+"""Fields to try with doubled values, or halved where less is faster. Capacities are also made four times
+as large."""
 
 
 def candidates(config: Config, path: Sequence[Segment], *, geometry: bool) -> Iterator[tuple[str, int]]:
-    """Yield fields and values to try: the most relief first, larger steps last."""
+    """Yield fields and values: the most relief first, larger steps last."""
     cycles = sum(one.cycles for one in path) or 1
     found = _relievable_cycles(path)
     scored = []
@@ -91,8 +89,7 @@ def candidates(config: Config, path: Sequence[Segment], *, geometry: bool) -> It
 
 
 def _relievable_cycles(path: Sequence[Segment]) -> Counter[tuple[str, Wait]]:
-    """Estimate the cycles of each cause, by unit and cause. A wait for room or order also counts the segment
-    before it."""
+    """Sum cycles by unit and cause. A wait for room or order also counts the segment before it."""
     found: Counter[tuple[str, Wait]] = Counter()
     before = 0
     for one in path:
@@ -105,7 +102,7 @@ _DEFERRED_WAITS = frozenset(
     {Wait.QUEUE, Wait.BUFFER, Wait.SERIAL, Wait.IN_FLIGHT, Wait.OVERLAP, Wait.OUTSTANDING, Wait.WAR}
     | {Wait.OPERAND_IN_USE, Wait.RES_FULL, Wait.EXCLUSIVE}
 )
-"""Causes that take one cycle after another event, so that the path continues there."""
+"""Causes that take one cycle after another event. The path continues there."""
 
 
 def _is_possible(config: Config, field: str, value: int) -> bool:
@@ -117,11 +114,11 @@ def _is_possible(config: Config, field: str, value: int) -> bool:
 
 
 _ZERO_STANDS_FOR = {"post_lanes": "lanes"}
-"""Fields whose value 0 stands for another field."""
+"""Fields whose value 0 means another field's value."""
 
 
 def relief(field: str, value: int, path: Sequence[Segment]) -> str:
-    """Describe the cause that another value of a field relieves."""
+    """Describe the relieved cause."""
     what = f"{field} of {value_text(field, value)}"
     lever = _LEVERS[field]
     units = {unit.label for unit in lever.units}
@@ -134,7 +131,7 @@ def relief(field: str, value: int, path: Sequence[Segment]) -> str:
 
 
 def value_text(field: str, value: int) -> str:
-    """Format a field's value."""
+    """Return for example ``64KiB``."""
     if SPECS[field].unit == "bytes" and value % 1024 == 0:
         return f"{value // 1024}KiB"
     return str(value)

@@ -43,25 +43,25 @@ def build(
     """Compile a schedule, or a workload with the default schedule, for a machine.
 
     Args:
-        target: the options ``tile`` to ``measure`` are for workloads.
-        on: the machine, its configuration or the configuration's name.
-        vthreads: virtual threads, instead of the schedule's or the model's.
+        target: a schedule, or a workload, which the options ``tile`` to ``measure`` need.
+        on: the machine, its configuration or its name.
+        vthreads: instead of the schedule's or model's.
         tile: sizes of tiles and steps in elements, for example ``{"tile_m": 64, "step_k": 32}``. The model
-            chooses the others. With sizes, ``auto`` means ``plain``.
-        steps: steps of the schedule, see :mod:`accel.compiler.schedule.schedule_files`.
-        constants: inputs whose values are known now.
-        mapping: ``plain``, the name of a mapping, or ``auto`` for the fastest predicted one, see
+            chooses other sizes, and ``auto`` means ``plain``.
+        steps: of the schedule, see :mod:`accel.compiler.schedule.schedule_files`.
+        constants: inputs with known values.
+        mapping: a mapping's name, for example ``plain``, or ``auto`` for the fastest predicted one, see
             ``docs/explain/mappings.md``. With steps, ``auto`` means ``plain``.
         keep_results: with ``auto``, only mappings that keep the outputs' layout in DRAM.
-        measure: simulate this many of the best plans, and choose the fastest.
+        measure: simulate this many plans, and choose the fastest.
         without: reorder passes to turn off, for example ``("prefetch-residuals",)``. ``accel show --stage
             passes`` lists them.
-        tuned: a file of records of :func:`accel.tune`. If it holds a schedule of the workload on this machine
-            that takes fewer cycles than the one chosen otherwise, that schedule is compiled.
+        tuned: a file of records of :func:`accel.tune`. A schedule in it for this workload and machine
+            replaces the chosen one if it takes fewer cycles.
 
     Raises:
-        TuningError: the file of records cannot be read, or is damaged.
-        ConfigError, ScheduleError, TensorizeError, ShapeError: the target cannot be compiled for the machine.
+        TuningError: the file of records is unreadable or damaged.
+        ConfigError, ScheduleError, TensorizeError, ShapeError: the target does not compile for the machine.
         RaceError, DeadlockError, MachineError: the compiled program failed the token check.
     """
     chosen = machine(on)

@@ -1,4 +1,4 @@
-"""The bursts and pad words of a recorded run, in tables."""
+"""Bursts and pad words of a recorded run."""
 
 from bisect import bisect_left
 from itertools import accumulate
@@ -16,8 +16,8 @@ class ReadBursts:
     """Reads, in the order of their grants.
 
     Attributes:
-        previous: the previous burst of the same unit.
-        last_of: last burst of an instruction, or NONE. Bursts of fetch do not count.
+        previous: the unit's previous burst.
+        last_of: last burst of an instruction, except fetch, or NONE.
     """
 
     def __init__(self, record: RunRecord, instruction_count: int) -> None:
@@ -43,7 +43,7 @@ class WriteBursts:
 
     Attributes:
         slots: first cycle after all beats of a burst have entered the store path.
-        slot_cycles: cycles in which they enter it.
+        slot_cycles: cycles in which they enter.
         last_of: last burst of an instruction, or NONE.
     """
 
@@ -56,7 +56,7 @@ class WriteBursts:
         self.slot_cycles = fast_column(slot_cycles)
         self.slots = fast_column(record.write_lasts + 1 - store_depth(config))
         for number, last in enumerate(self.lasts):
-            if last == NONE:  # the run ended before, perhaps with later bursts granted
+            if last == NONE:  # the run ended before
                 before = self.slots[number - 1] if number else 0
                 self.slots[number] = max(self.grants[number], before) + self.slot_cycles[number]
         last_of = np.full(len(dependencies.timings), NONE, dtype=np.int64)
@@ -87,12 +87,11 @@ class FetchBursts:
 
 
 class PadWords:
-    """Pad words, which a unit writes in cycles without data, one per cycle, in program order.
+    """Pad words. A unit writes one per cycle without data, in program order.
 
     Attributes:
-        first_cycles, last_cycles: by LOAD.
-        waits_for: by LOAD, the event that its first pad word waits for: its start, the last pad word of an
-            earlier LOAD, or the last beat of a read.
+        waits_for: the event before a LOAD's first pad word: its start, an earlier LOAD's last pad word, or
+            the last beat of a read.
     """
 
     def __init__(self, record: RunRecord, dependencies: InstructionDependencies, reads: ReadBursts) -> None:

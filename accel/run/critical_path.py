@@ -1,7 +1,7 @@
 """The critical path of a run: why it took its cycles.
 
-The path goes back from the last event, from each event to the one that it waited for last. Its segments
-adjoin, so their cycles add up to the run's.
+From the last event, the path goes back from each event to the one that it waited for last. The cycles of its
+segments add up to the run's.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,8 +40,8 @@ class Segment(NamedTuple):
     Attributes:
         unit: ``fetch``, ``load``, ``compute`` or ``store``, that works or waits.
         cause: see :class:`~accel.run.wait_causes.Wait`.
-        instruction: index of the instruction that works or waits, for bursts of fetch the first one, if any.
-        tensor: the tensor that the instruction moves or computes, if known.
+        instruction: index of the instruction that works or waits, of bursts of fetch the first one.
+        tensor: moved or computed by the instruction, if known.
     """
 
     start: int
@@ -82,10 +82,10 @@ class Share(NamedTuple):
 
 
 def critical_path(timing: Timing, image: Image) -> tuple[Segment, ...] | None:
-    """Return the longest path, as segments in order that add up to the run's cycles.
+    """Return the longest path, as segments in order.
 
     Returns:
-        None if events were not recorded, or are too many. After an error, the last segment is ``stopped``.
+        None if events were not recorded or are too many. After an error, the last segment is ``stopped``.
     """
     graph = wait_graph_of(timing, image)
     if graph is None:
@@ -112,7 +112,7 @@ def wait_graph_of(timing: Timing, image: Image) -> WaitGraph | None:
 
 
 def longest_path(graph: WaitGraph, cycles: int) -> list[Delay]:
-    """Return the delays on the longest path, in order. They add up to ``cycles``."""
+    """Return the delays of the longest path, in order. They add up to ``cycles``."""
     kind, number = _last_node(graph.record)
     cycle = graph.cycle(kind, number)
     edges, cycle_of = graph.edges, graph.cycle
@@ -133,8 +133,7 @@ def longest_path(graph: WaitGraph, cycles: int) -> list[Delay]:
 def _latest_edge(edges: Iterator[Edge], cycle: int) -> Edge:
     """Return the first edge whose bound is the node's cycle.
 
-    If memory is later than the timing contract, there may be none: then return the highest bound before the
-    cycle.
+    If memory is late, none may match. Then return the highest bound before the cycle.
     """
     best = None
     for edge in edges:
@@ -148,7 +147,7 @@ def _latest_edge(edges: Iterator[Edge], cycle: int) -> Edge:
 
 
 def _lengthened(delays: tuple[Delay, ...], cycles: int) -> tuple[Delay, ...]:
-    """Lengthen the last wait for memory, or otherwise the last delay."""
+    """Lengthen the last wait for memory, or without one the last delay."""
     chosen = max(range(len(delays)), key=lambda n: (delays[n].wait in _MEMORY_WAITS, n))
     longer = delays[chosen]._replace(cycles=delays[chosen].cycles + cycles)
     return (*delays[:chosen], longer, *delays[chosen + 1 :])
@@ -191,14 +190,14 @@ def _segments(delays: Sequence[Delay], tensors: Callable[[int], str | None]) -> 
 
 
 _END = Delay(1, Unit.FETCH, Wait.STOPPED, -2)
-"""Ends the last segment: it differs from every delay."""
+"""Differs from every delay, so that it ends the last segment."""
 
 
 def tensor_lookup(image: Image) -> Callable[[int], str | None]:
     """Return a function from an instruction's index to its tensor, if known."""
     names, provenance, instructions = PlaceNames(image), image.provenance, image.instructions
     moved: dict[int, str | None] = {}
-    """By the id of the instruction's object; equal words of a program share one object."""
+    """By the id of the object, which equal instructions share."""
 
     def tensor(index: int) -> str | None:
         one = instructions[index]
@@ -214,7 +213,7 @@ def tensor_lookup(image: Image) -> Callable[[int], str | None]:
 
 
 def shares(segments: Iterable[Segment]) -> list[Share]:
-    """Add up segments by cause and unit, the largest share first."""
+    """Sum up segments by cause and unit, the largest first."""
     sums: dict[tuple[str, Wait], list[int]] = {}
     for one in segments:
         row = sums.setdefault((one.unit, one.cause), [0, 0])
@@ -235,7 +234,7 @@ def split_path(segments: Iterable[Segment], stops: Sequence[int]) -> list[list[S
     """Split a critical path at cycles.
 
     Args:
-        stops: ascending ends of the pieces. For example, 100, 250 gives the cycles 0 to 99 and 100 to 249.
+        stops: ascending ends. For example, 100, 250 gives the cycles 0 to 99 and 100 to 249.
     """
     found: list[list[Segment]] = [[] for _ in stops]
     piece = 0
@@ -270,7 +269,7 @@ def critical_dict(segments: Sequence[Segment], most: int | None = None) -> dict[
     """Return a critical path as plain data.
 
     Args:
-        most: only the longest segments, longest first. None: all in order.
+        most: only this number of longest segments, or None for all in order.
     """
     chosen = segments if most is None else longest_segments(segments, most)
     return {

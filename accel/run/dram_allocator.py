@@ -1,4 +1,4 @@
-"""Allocation of bytes in a DRAM window, freed with a Python object."""
+"""Allocation in a DRAM window, freed with a Python object."""
 
 import weakref
 from bisect import insort
@@ -11,8 +11,7 @@ from accel.base.errors import ProgramError
 class DramAllocator:
     """A window. Allocated offsets keep the caller's remainder modulo ``step``.
 
-    An owner's finalizer may run during an allocation. So it only notes the offset, which the next request
-    frees.
+    Finalizers may run during an allocation, so the next request frees their memory.
     """
 
     def __init__(self, size: int, step: int) -> None:
@@ -25,7 +24,7 @@ class DramAllocator:
         """Allocate all pieces or none, at the lowest offsets, until the owner is deleted.
 
         Args:
-            wanted: bytes, and an offset that the result equals modulo ``step``, of each piece.
+            wanted: of each piece, bytes, and an offset that its own equals modulo ``step``.
         """
         self._collect()
         found: list[int] = []

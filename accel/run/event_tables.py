@@ -22,7 +22,7 @@ class ResultTable:
     """A table by columns.
 
     Attributes:
-        columns: values by name of the column, all of one length. None where a value does not apply.
+        columns: values by column's name, all of one length. None where a value does not apply.
     """
 
     columns: Mapping[str, Sequence[Any]]
@@ -43,7 +43,7 @@ class ResultTable:
             yield dict(zip(self.columns, values, strict=True))
 
     def to_pandas(self) -> Any:
-        """Return a pandas data frame. Columns of integers have the dtype ``Int64``, which may lack values.
+        """Return a pandas data frame. Integers have the dtype ``Int64``, which may lack values.
 
         Raises:
             AccelError: pandas is not installed.
@@ -85,7 +85,7 @@ def import_arrow() -> Any:
 
 
 def instructions_table(image: Image, events: Sequence[Event] | None) -> ResultTable:
-    """Return a row for each instruction, with cycles and bursts if events are known."""
+    """Columns of cycles and bursts need events."""
     names, tensor, provenance = PlaceNames(image), tensor_lookup(image), image.provenance
     text = _by_object(lambda one: format_instruction(one, names).partition("#")[0].strip())
     count = len(image.instructions)
@@ -123,7 +123,7 @@ def instructions_table(image: Image, events: Sequence[Event] | None) -> ResultTa
 
 
 def events_table(image: Image, events: Sequence[Event]) -> ResultTable:
-    """Return a row for each event of a run."""
+    """Return a row for each event."""
     tensor, instructions = tensor_lookup(image), image.instructions
     fetched = [one.unit is Unit.FETCH and one.kind in _BURSTS for one in events]
     return ResultTable(

@@ -41,11 +41,7 @@ class Launch:
         carried: Compulsory | None = None,
         pack_seconds: float,
     ) -> Result:
-        """Return the result, attached to the error if any.
-
-        Args:
-            outputs: if the run ended well.
-        """
+        """Return the result, and attach it to the error, if any."""
         done = self.execution
         mismatches = None
         if reference is not None and done.error is None:

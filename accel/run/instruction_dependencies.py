@@ -1,4 +1,4 @@
-"""The other instructions that each instruction of a program may wait for."""
+"""Instructions that an instruction may wait for."""
 
 from array import array
 from bisect import bisect_left
@@ -16,12 +16,12 @@ from accel.sim.timing.timed_program import InstructionTiming, TimedProgram
 
 
 def fast_column(numbers: npt.NDArray[np.int64] | npt.NDArray[np.intp]) -> "array[int]":
-    """Copy a column for quick access in a fifth of a list's memory."""
+    """Copy a column for quick access, in a fifth of a list's memory."""
     return array("q", numbers.astype(np.int64).tobytes())
 
 
 class InstructionDependencies:
-    """Indices of instructions to wait for, or :data:`~accel.run.run_record.NONE`.
+    """Indices by waiting instruction, or :data:`~accel.run.run_record.NONE`.
 
     Attributes:
         queue_leaver: its start makes room in the unit's queue.
@@ -66,7 +66,7 @@ class InstructionDependencies:
         last_user, last_filler = (
             {pad: np.full(depth, NONE, dtype=np.int64) for pad, _, _ in ranges} for _ in range(2)
         )
-        """Of each element of an operand, the last instruction that used or filled it."""
+        """By element, the last instruction that used or filled it."""
         loaded, consumed = _ResidualMoves(), _ResidualMoves()
         for index, use in users:
             is_load = self.timings[index].is_load

@@ -7,12 +7,12 @@ from typing import TypeVar
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """A layer, as current and saved runs record it.
+    """A layer in a current or saved run.
 
     Attributes:
         mapping: empty on the host, or if unknown.
         program: counted from 1. None on the host.
-        cycles: since the end of the previous layer, if simulated.
+        cycles: since the previous layer, if simulated.
     """
 
     name: str

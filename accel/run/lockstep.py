@@ -1,5 +1,4 @@
-"""Lockstep: run a program on the simulator and on the hardware, from the same state, and compare
-everything."""
+"""Lockstep runs a program on the simulator and on the hardware, from one state, and compares everything."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -48,10 +47,10 @@ __all__ = [
 ]
 
 _SLOWDOWN = 100
-"""A run on hostile memory takes at most :func:`cycles_without_overlap` times this factor. Such memory accepts
-an address or a beat in half of the cycles, and answers up to 63 cycles late."""
+"""On hostile memory, a run takes at most :func:`cycles_without_overlap` times this factor. Such memory
+accepts an address or a beat in half of the cycles, and answers up to 63 cycles late."""
 _GRACE_CYCLES = 100_000
-"""The hardware hangs if it has not ended a run this many clock cycles after its limit."""
+"""Hardware that runs this long after its limit hangs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +59,8 @@ class Lockstep:
 
     Attributes:
         cycles: the simulator's cycles. The hardware's are equal if the scope has cycles.
-        cause: why the simulator's run ended.
-        events: number of compared events, if the scope has cycles.
+        cause: the end of the simulator's run.
+        events: compared events, if the scope has cycles.
     """
 
     cycles: int
@@ -98,9 +97,10 @@ def lockstep(
     """Run a program on both sides, from equal memory and scratchpads, and compare.
 
     Args:
-        seed: seed of all random values.
-        max_cycles: limit of the run. With ``hostile``, the hardware has it only if the simulator reached it.
-        max_uops: the simulator's limit, instead of the program's own.
+        seed: of all random values.
+        max_cycles: limit of the run. With ``hostile``, it holds for the hardware only if the simulator
+            reached it.
+        max_uops: the simulator's limit, instead of the program's.
         hostile: let the hardware's memory answer late and refuse at random.
 
     Raises:
@@ -110,7 +110,7 @@ def lockstep(
     """
     options = RunOptions(seed=seed, max_cycles=max_cycles, max_uops=max_uops)
     program, sim_dram = program.prepared(inputs, options.seed)
-    program = replace(program, start=replace(program.start, max_uops=None))  # hardware does not count them
+    program = replace(program, start=replace(program.start, max_uops=None))  # hardware has no limit
     rtl_dram = sim_dram.copy()
     pads = Scratchpads.random(program.config, seed)
     sim_pads = pads.copy()
@@ -174,7 +174,6 @@ class _HardwareLimits(TypedDict):
 
 
 def _hardware_limits(timing: TimingRun, max_cycles: int, *, exact: bool) -> _HardwareLimits:
-    """Return the limits of the hardware's run, which depend on the program."""
     longest = min(DEFAULT_MAX_CYCLES, _SLOWDOWN * cycles_without_overlap(timing.program, timing.config))
     reached = timing.stop is not None and timing.stop.fault.cause is Cause.LIMIT
     limit = max_cycles if exact or reached else longest
@@ -182,7 +181,7 @@ def _hardware_limits(timing: TimingRun, max_cycles: int, *, exact: bool) -> _Har
 
 
 def cycles_without_overlap(program: TimedProgram, config: Config) -> int:
-    """Return an upper bound on a program's cycles, without any overlap."""
+    """Return an upper bound on a program's cycles."""
     latency = max(config.read_latency, config.write_latency) + store_depth(config)
     fetched = latency + -(-INSTRUCTION_BYTES // config.bus_bytes)
     pipeline = dispatch_depth(config) + compute_depth(config)

@@ -1,4 +1,4 @@
-"""The first difference between simulator and hardware."""
+"""Differences between simulator and hardware."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,11 @@ from accel.sim.simulator import Simulation
 from accel.sim.timing.timing_run import TimingRun
 
 _CONTEXT_EVENTS = 4
-"""Number of events to show before and after the first one that differs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The first difference between simulator and hardware.
+    """The first difference.
 
     Attributes:
         what: ``events``, ``outcome``, ``counters``, ``memory``, ``tokens`` or ``scratchpads`` (left over),
@@ -62,7 +61,7 @@ class Difference:
 def compare(
     program: Image, scope: Scope, sim: TimingRun, rtl: HardwareRun, sim_dram: Dram, rtl_dram: Dram
 ) -> Difference | None:
-    """Compare events, then outcome, counters and memory, and return the first difference."""
+    """Compare events, outcome, counters and memory, in this order."""
     found = (
         _event_difference(program.instructions, listed_events(sim), listed_events(rtl))
         or _outcome_difference(sim, rtl)
@@ -76,7 +75,7 @@ def compare(
 def compare_results(
     program: Image, scope: Scope, sim: TimingRun, rtl: HardwareRun, sim_dram: Dram, rtl_dram: Dram
 ) -> Difference | None:
-    """Compare results with a hostile memory if the run ends well."""
+    """Compare memory after runs with hostile memory that should end well."""
     if sim.stop is not None or rtl.cause is Cause.TOKEN_OVERFLOW:
         return None
     if rtl.cause is not Cause.NONE:
@@ -87,7 +86,7 @@ def compare_results(
 def compare_leftovers(
     simulation: Simulation, pads: Scratchpads, run: HardwareRun, engine: Engine
 ) -> Difference | None:
-    """Compare the tokens and scratchpads left by runs that ended well."""
+    """Compare tokens and scratchpads after runs that ended well."""
     ours = simulation.functional.tokens
     if ours != run.tokens:
         return Difference(
@@ -110,7 +109,7 @@ def compare_leftovers(
 
 
 def compare_accesses(program: Image, run: HardwareRun) -> Difference | None:
-    """Compare the accesses of a run that ended well with those that the instructions imply."""
+    """Compare the hardware's accesses with those that the instructions imply."""
     if run.accesses is None:
         return None
     config = program.config
@@ -156,7 +155,7 @@ def _surroundings(events: list[Event], at: int) -> Iterator[str]:
 
 
 def event_text(event: Event) -> str:
-    """Format an event in one line."""
+    """Return an event as a line of text."""
     kind = event.kind.name.lower().replace("_", " ")
     value = ""
     if event.kind.name.startswith("TOKEN"):

@@ -1,4 +1,4 @@
-"""The parts of two runs that must be equal because they do not depend on timing."""
+"""The parts of two runs that lockstep compares."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,15 +13,14 @@ from accel.proof.token_check import Race
 
 
 class Scope(Enum):
-    """The parts of two runs to compare."""
+    """The parts of two runs that are equal because they do not depend on timing."""
 
     EVERYTHING = "everything"
     """Nothing depends on timing."""
     ALL_BUT_MEMORY = "all but memory"
-    """Data may race. The executed instructions and their cycles do not depend on it."""
+    """Data may race, but instructions and cycles do not depend on it."""
     RESULT = "the end and what it leaves"
-    """Nothing depends on timing, but the hardware's timing differs. Only the end, memory, tokens and
-    scratchpads are compared."""
+    """Nothing depends on timing, but it differs. Only the end, memory, tokens and scratchpads are equal."""
     END = "a clean end"
     """Micro-ops or instructions may depend on a race."""
 
@@ -30,7 +29,7 @@ class Scope(Enum):
         return self in (Scope.EVERYTHING, Scope.ALL_BUT_MEMORY)
 
     def on_hostile_memory(self, *, ends_well: bool) -> "Scope":
-        """Return the part that holds when memory answers at arbitrary times."""
+        """Return the scope if memory answers at arbitrary times."""
         return Scope.RESULT if self is Scope.EVERYTHING and ends_well else Scope.END
 
 
@@ -73,7 +72,7 @@ _CARRIERS: dict[Unit, Transfer] = {
 def _without(
     instructions: Sequence[Instruction], faults: Sequence[tuple[int, Fault]], config: Config
 ) -> list[Instruction]:
-    """Return the program without faulty instructions, with their tokens."""
+    """Remove faulty instructions, but keep their tokens."""
     remaining = list(instructions)
     for index, fault in faults:
         if fault.cause in _FETCH_CAUSES:

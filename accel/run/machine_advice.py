@@ -1,8 +1,8 @@
 """Advice: other values of the machine's fields, with predicted cycles.
 
-The critical path determines the fields to try: timing on the same program, geometry after compiling again.
-Simulation makes the prediction exact. If that would take too long, the compiler's model predicts the cycles,
-scaled by its error for the original program.
+The critical path determines the fields. Timing is tried on the same program, geometry after compiling again.
+Simulated cycles are exact. Where simulation takes too long, the compiler's model predicts cycles, scaled by
+its error for the original program.
 """
 
 import time
@@ -34,28 +34,27 @@ from accel.sim.timing.timing_run import TimingRun
 __getattr__ = renamed(__name__, {"Advised": "AdviceReport"})
 
 DEFAULT_SECONDS = 10.0
-"""Limit on the search in seconds of processor time. The last trial may exceed it."""
+"""Processor time of the search, which the last trial may exceed."""
 _MAX_RECOMPILED_INSTRUCTIONS = 40_000
-"""Largest program that is compiled again. The cycles of larger ones are predicted."""
+"""Largest program that is compiled again. Cycles of larger ones are predicted."""
 _MAX_MEASURED_INSTRUCTIONS = 2_000
 """Largest program for which other schedules are simulated."""
 _MEASURED_PLANS = 8
-"""Number of schedules that are simulated."""
+"""Number of simulated schedules."""
 _MIN_SPEEDUP = 1.01
-"""Smallest speedup that is reported."""
+"""Smallest reported speedup."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """Another value of a field of the machine.
+    """Another value of a field.
 
     Attributes:
-        now, then: the values.
         speedup: the run's cycles divided by ``cycles``.
         recompiled: the program must be compiled again.
-        simulated: otherwise the compiler's model predicts the cycles.
-        mapping: the mapping of the operator, if it changes.
-        price: additional hardware, or empty.
+        simulated: False if the compiler's model predicts the cycles.
+        mapping: the operator's, if it changes.
+        price: additional hardware.
     """
 
     field: str
@@ -83,7 +82,7 @@ class Advice:
 
     @property
     def text(self) -> str:
-        """A clause."""
+        """Reason, speedup and cycles as a clause."""
         return f"{self.reason}: {self.speedup:.2f} times as fast ({self.cycles:,} cycles, {self.how})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,7 +97,7 @@ class SoftwareAdvice:
     Attributes:
         command: option of ``accel compile``.
         cycles: simulated.
-        speedup: the run's cycles divided by these.
+        speedup: the run's cycles divided by ``cycles``.
     """
 
     command: str
@@ -117,9 +116,9 @@ class AdviceReport:
 
     Attributes:
         bound: the largest causes, in words.
-        advice: changes, the best one first.
-        skipped: fields for which there was no time.
-        software: other schedules for the same machine.
+        advice: changes, the best first.
+        skipped: fields without time to try them.
+        software: schedules for the same machine.
     """
 
     bound: str
@@ -156,11 +155,11 @@ class AdviceReport:
 
 
 Trial = Callable[[str, int], Advice | None]
-"""Tries a value of a field. Returns None if the machine is impossible or the program does not fit it."""
+"""Tries a value of a field. None stands for an impossible machine or a program that does not fit."""
 
 
 def advise(result: Result, *, seconds: float = DEFAULT_SECONDS) -> AdviceReport:
-    """Return the limits of a run, and the single changes of the machine that make it faster.
+    """Return the limits of a run, and single changes of the machine that make it faster.
 
     Geometry fields are tried for workloads with the default schedule.
 
@@ -212,7 +211,7 @@ class _Trial:
     """A program on other machines.
 
     Attributes:
-        without: why it cannot be compiled again, or empty.
+        without: why it cannot be compiled again.
     """
 
     def __init__(self, result: Result, path: Sequence[Segment]) -> None:
@@ -255,8 +254,7 @@ class _Trial:
         )
 
     def other_schedule(self) -> SoftwareAdvice | None:
-        """Return the fastest simulated schedule for the same machine, if faster than a program's default
-        one."""
+        """Return the fastest simulated schedule for the same machine, if faster."""
         count = len(self._image.instructions)
         if self._workload is None or count > _MAX_MEASURED_INSTRUCTIONS:
             return None
@@ -297,7 +295,7 @@ class _Trial:
 
 
 def timing_of(image: Image) -> TimingRun:
-    """Simulate the timing without executing.
+    """Simulate timing only.
 
     Raises:
         AccelError: the run does not end well.
@@ -314,7 +312,7 @@ def timing_of(image: Image) -> TimingRun:
 
 
 def reads_of(image: Image) -> dict[str, float]:
-    """Return how many times LOADs read each tensor from DRAM."""
+    """Return how often LOADs read each tensor."""
     names, sizes = PlaceNames(image), Counter({one.name: one.nbytes for one in image.tensors})
     read: Counter[str] = Counter()
     for one in image.instructions:

@@ -1,10 +1,9 @@
-"""The memory bits, multipliers and wires of a larger machine."""
+"""Memory bits, multipliers and wires of a larger machine."""
 
 from accel.core.config import Config
 from accel.core.scratchpad_specs import scratchpads_of
 
 BLOCK_RAM_BITS = 18 * 1024
-"""Bits of a block RAM of an ECP5."""
 _ENTRIES = {
     "outstanding": "bursts in flight",
     "loads_in_flight": "LOADs in flight",
@@ -14,7 +13,6 @@ _ENTRIES = {
     "store_queue": "queue entries",
     "fetch_buffer": "instructions in the fetch buffer",
 }
-"""Fields that count entries in registers, and the name of an entry."""
 
 
 def price_text(now: Config, then: Config) -> str:

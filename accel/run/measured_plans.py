@@ -1,4 +1,4 @@
-"""Simulate the plans that the model ranks best, and choose the fastest."""
+"""Simulate the best-ranked plans, and choose the fastest."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
@@ -15,7 +15,7 @@ from accel.image.image import Image
 from accel.sim.timing.timing_model import simulate_timing
 
 PlanProgress = Callable[[int, int], None]
-"""Called with the number of measured plans and the number of all plans to measure."""
+"""Called with numbers of measured and all plans."""
 
 
 def measure_plans(
@@ -29,11 +29,11 @@ def measure_plans(
     """Rank the plans of a mapping by simulated cycles.
 
     Args:
-        most: plans to simulate: half of them the best, the others with different resident operands, loop
-            order or threaded axis.
+        most: plans to simulate: one half the best, the other with different resident operands, loop order or
+            threaded axis.
 
     Returns:
-        The choice with simulated plans first, by cycles, and by bytes if about equal.
+        The choice with simulated plans first, by cycles, or by bytes if about equal.
     """
     planner, workload = planner_of(choice.mapping.workload), choice.mapping.workload
     chosen_plans = _choose_plans(choice.candidates, most)
@@ -45,7 +45,7 @@ def measure_plans(
         try:
             schedule = planner.schedule(workload, on, candidate.plan)
             image = compile_schedule(schedule, on.config, without=without)
-        except ScheduleError as error:  # the model considers it to fit, but it does not
+        except ScheduleError as error:  # the model is wrong
             failed = error
             continue
         found.append(replace(candidate, simulated_cycles=simulated_cycles(image)))
@@ -63,7 +63,7 @@ def measure_plans(
 
 
 def simulated_cycles(program: Image) -> int:
-    """Return the cycles of a program that starts without tokens and ends well."""
+    """Simulate a program that starts without tokens and ends well."""
     address = program.config.mem_base + program.code_offset
     return simulate_timing(program.instructions, program.config, address=address).cycles
 

@@ -117,11 +117,11 @@ class Program(Compiled):
 
         Args:
             inputs: arrays by name. Missing ones are random.
-            backend: ``sim`` (function and cycles), ``functional`` (function only) or ``rtl`` (the hardware).
-            check: compare the outputs with :meth:`~accel.run.rebuilt_source.Compiled.reference`.
+            backend: ``sim`` (function and cycles), ``functional`` (no cycles) or ``rtl`` (hardware).
+            check: compare outputs with :meth:`~accel.run.rebuilt_source.Compiled.reference`.
             seed, order, max_cycles, max_uops, stop_at, bus_timeout, engine, record, progress: see
                 :class:`~accel.run.run_options.RunOptions`.
-            wave: VCD or FST file that the hardware writes.
+            wave: VCD or FST file to write.
             hardware: for ``rtl``, the machine after a reset. It stays open.
             values: inputs, for example ``A=a``, and timing fields, for example ``read_latency=100``.
 
@@ -174,9 +174,9 @@ class Program(Compiled):
         return result
 
     def __call__(self, *arrays: npt.NDArray[Any], **values: Any) -> Any:
-        """Run the program as a function of its inputs, in the order of :attr:`inputs`.
+        """Run the program on inputs in the order of :attr:`inputs`.
 
-        For example, ``program(a, b)`` returns the same array as ``program.run(A=a, B=b).outputs["C"]``.
+        For example, ``program(a, b)`` is ``program.run(A=a, B=b).outputs["C"]``.
         """
         if len(arrays) > len(self.inputs):
             raise ShapeError(f"{len(arrays)} arrays are given; the inputs are {', '.join(self.inputs)}")
@@ -225,7 +225,7 @@ class Program(Compiled):
         """Run the program on existing memories.
 
         Args:
-            dram: instructions and data, for example from :meth:`~accel.image.image.Image.dram`. Changed.
+            dram: instructions and data, as from :meth:`~accel.image.image.Image.dram`. Changed.
             pads: changed, first by the contents in ``start``.
             backend, hardware: see :meth:`run`.
             seed, order, max_cycles, max_uops, stop_at, bus_timeout, record, look, progress: see
@@ -261,7 +261,7 @@ class Program(Compiled):
         stop_at: int | None = None,
         bus_timeout: int = 0,
     ) -> Simulation:
-        """Run as :meth:`execute` does, and return the whole simulation."""
+        """As :meth:`execute`, but return the whole simulation."""
         options = RunOptions(
             seed=seed,
             order=order,
@@ -273,7 +273,7 @@ class Program(Compiled):
         return Simulator(timed=timed).simulate(self, dram, pads, options)
 
     def limits(self, max_cycles: int, max_uops: int) -> tuple[int, int]:
-        """Deprecated. Return the given limits, or those in ``start`` if they are lower."""
+        """Deprecated. Return limits, or those in ``start`` if lower."""
         warnings.warn("Program.limits goes with the next release", DeprecationWarning, stacklevel=2)
         options = RunOptions(max_cycles=max_cycles, max_uops=max_uops).within(self.start)
         return options.max_cycles, options.max_uops
@@ -297,8 +297,7 @@ class Program(Compiled):
         return self.for_values(values), values
 
     def for_values(self, values: Inputs) -> "Program":
-        """Return the program for these inputs, compiled without folding if the folded bias cannot express
-        one."""
+        """Return the program, or without folding if the folded bias cannot express an input."""
         refused = any(
             tensor.role == "input"
             and tensor.preparation is not None

@@ -43,7 +43,7 @@ class Compiled(Image):
 
     @cached_property
     def computed(self) -> tuple[Tensor, ...]:
-        """The outputs of the compiled expression: :attr:`outputs`, unless a mapping replaced it."""
+        """Outputs of the compiled expression: :attr:`outputs`, unless a mapping replaced it."""
         if self.source is None or self.source.mapped is None:
             return self.outputs
         computed = expression_from_data(self.source.mapped.expression)
@@ -59,7 +59,7 @@ class Compiled(Image):
 
         Raises:
             ProgramError: the program has none.
-            ScheduleError: it uses intrinsics that are not the machine's own.
+            ScheduleError: it uses other intrinsics than the machine's.
         """
         from accel.compiler.schedule.schedule import create_schedule  # noqa: PLC0415
         from accel.compiler.schedule.schedule_steps import apply_steps  # noqa: PLC0415  # slow to import, seldom needed
@@ -74,7 +74,7 @@ class Compiled(Image):
 
     @property
     def vthreads(self) -> int:
-        """Virtual threads. 1 if unknown."""
+        """Virtual threads, or 1 if unknown."""
         steps = (self.source.schedule if self.source is not None else None) or []
         bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
         made = [
@@ -86,7 +86,7 @@ class Compiled(Image):
 
     @property
     def folded(self) -> bool:
-        """Whether the compiler could fold reset and bias into one pass."""
+        """Whether reset and bias may fold into one pass."""
         options = None if self.source is None else self.source.options
         return options is None or options.fold is not False
 
@@ -97,8 +97,8 @@ class Compiled(Image):
 
     @cached_property
     def carried(self) -> Compulsory | None:
-        """The least work of :attr:`computed`, if known: more than :attr:`compulsory` if the host packs values
-        several times."""
+        """The least work of :attr:`computed`: above :attr:`compulsory` if the host packs values
+        repeatedly."""
         if self.source is None or self.source.mapped is None:
             return self.compulsory
         return compulsory(self.computed)
@@ -135,7 +135,7 @@ class Compiled(Image):
         """Return the inputs as plain arrays.
 
         Raises:
-            ShapeError: as :meth:`named_inputs`, or an array of another shape or dtype, or a masked one.
+            ShapeError: as :meth:`named_inputs`, or another shape or dtype, or a masked array.
         """
         known = self.inputs
         return {
@@ -143,7 +143,7 @@ class Compiled(Image):
         }
 
     def random_inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
-        """Return random inputs, chosen so that results seldom saturate if the expression is known.
+        """Return random inputs. If the expression is known, results seldom saturate.
 
         Raises:
             AccelError: the seed is negative.

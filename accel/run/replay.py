@@ -1,4 +1,4 @@
-"""Programs with expected results: conformance vectors and tests in assembly."""
+"""Conformance vectors and tests in assembly."""
 
 import time
 from collections.abc import Iterator
@@ -34,11 +34,7 @@ PROGRAM_SUFFIX = ".accel"
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """The outcome of one program.
-
-    Attributes:
-        passed: None if this backend does not determine it.
-    """
+    """The outcome of one program. ``passed`` is None if this backend does not determine it."""
 
     name: str
     path: str
@@ -68,7 +64,7 @@ def program_name(path: Path) -> str:
 
 
 def find_programs(paths: list[Path]) -> list[Path]:
-    """Return the programs in files and folders, in order, without duplicates."""
+    """Find programs in files and folders, in order, without duplicates."""
     found: list[Path] = []
     for path in paths:
         if not path.exists():
@@ -100,7 +96,7 @@ def load_test(path: str | Path) -> Program:
 
 
 def load_tests(paths: list[Path]) -> list[tuple[Path, Program]]:
-    """Load programs, from folders those with expected results."""
+    """Load programs. Those in folders without expected results are skipped."""
     found = []
     for path in find_programs(paths):
         program = load_test(path) if path in paths else load_any(path)

@@ -1,4 +1,4 @@
-"""Programs in the DRAM of a session, linked again only if their tensors have moved."""
+"""Programs in a session's DRAM, linked again if their tensors move."""
 
 import weakref
 from collections import OrderedDict
@@ -14,12 +14,11 @@ from accel.run.dram_allocator import DramAllocator
 from accel.run.program import Program
 
 _MAX_PLACEMENTS = 4
-"""Linked variants that are kept of each program. Two are enough for a program that reads its own last
-output."""
+"""Linked variants of each program. A program that reads its own last output needs two."""
 
 
 class ResidentProgram:
-    """A program in DRAM, everything except inputs and outputs at fixed offsets."""
+    """A program in DRAM. Everything except inputs and outputs has fixed offsets."""
 
     def __init__(self, program: Program, dram: Dram, allocator: DramAllocator) -> None:
         self.bare = Image(
@@ -54,7 +53,7 @@ class ResidentProgram:
         return found
 
     def linked_at(self, tensors: Mapping[Part, int]) -> Program:
-        """Link the program for these tensors, and write its instructions to DRAM."""
+        """Link for these tensors, and write instructions to DRAM."""
         offsets = {**self._offsets, **tensors}
         key = tuple(offsets.values())
         found = self._placements.get(key)
@@ -68,14 +67,11 @@ class ResidentProgram:
 
 
 class _SessionProgram:
-    """A program with the session's timing, and its parts in DRAM."""
-
     def __init__(self, program: "weakref.ref[Program]", timed: Program) -> None:
         self.program = program
         self.timed = timed
         self.residents: dict[int, ResidentProgram] = {}
-        """By the id of the program that runs: the timed one, or the one that it makes for values that it
-        cannot take."""
+        """By the id of the timed program, or of one for values that it cannot take."""
 
 
 class ResidentPrograms:
@@ -97,11 +93,7 @@ class ResidentPrograms:
         return self._of(program).timed
 
     def resident(self, program: Program, running: Program) -> ResidentProgram:
-        """Return the program in DRAM.
-
-        Args:
-            running: the program that runs for it, perhaps made for some values.
-        """
+        """Return ``program`` in DRAM. ``running`` may be another one, made for some values."""
         residents = self._of(program).residents
         if id(running) not in residents:
             residents[id(running)] = ResidentProgram(running, self._dram, self._allocator)

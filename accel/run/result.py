@@ -41,7 +41,7 @@ def _byte_kind(transfer: Transfer) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Totals:
-    """The cycles of a run without its events."""
+    """Cycles without events."""
 
     cycles: int
     unit_cycles: dict[Unit, UnitCycles]
@@ -66,7 +66,7 @@ class Arranged:
     """How the host packs tensors for a program.
 
     Attributes:
-        packing_factor: these bytes divided by those of the inputs, if any.
+        packing_factor: packed bytes divided by those of the inputs, if any.
     """
 
     mapping: str
@@ -80,15 +80,15 @@ class Result:
 
     Attributes:
         outputs: arrays by name. Empty after an error.
-        mismatches: number of wrong elements. None if not compared.
+        mismatches: wrong elements. None if not compared.
         uops: executed micro-ops, if known.
         timing: None if time was not simulated.
-        compulsory: the least work of the computation, if known.
-        carried: the least work of the compiled operator.
+        compulsory: least work of the computation, if known.
+        carried: least work of the compiled operator.
         arranged: in a summary, how the host packs tensors.
-        pack_seconds: time of the host for packing and unpacking.
-        simulate_seconds: from inputs in memory to outputs and cycles in memory.
-        error: the error that ended the run early, if any.
+        pack_seconds: for packing and unpacking.
+        simulate_seconds: of the run, without packing.
+        error: the error that ended the run, if any.
     """
 
     outputs: dict[str, npt.NDArray[Any]]
@@ -106,7 +106,6 @@ class Result:
     arranged: Arranged | None = None
 
     def __repr__(self) -> str:
-        """The main figures in one line."""
         parts = [f"{self.backend} on {self.config.label}", f"{len(self.instructions)} instructions"]
         if self.cycles is not None:
             parts.append(f"{self.cycles} cycles")
@@ -130,7 +129,7 @@ class Result:
 
     @property
     def cycles(self) -> int | None:
-        """Length of the run. Always known in a :class:`TimedResult`."""
+        """Length of the run. Known in a :class:`TimedResult`."""
         return None if self.timing is None else self.timing.cycles
 
     @cached_property
@@ -143,8 +142,8 @@ class Result:
         return None if self.timing is None else self.timing.events()
 
     def critical_path(self) -> tuple[Segment, ...]:
-        """Return the critical path of the run. Its segments add up to
-        :attr:`~accel.run.result.Result.cycles`, see :class:`~accel.run.critical_path.Segment`.
+        """Return the critical path. Its segments add up to :attr:`~accel.run.result.Result.cycles`, see
+        :class:`~accel.run.critical_path.Segment`.
 
         Raises:
             AccelError: time was not simulated, or events were not recorded or are too many.
@@ -162,24 +161,24 @@ class Result:
         return self.known_path
 
     def report(self, *, name: str | None = None) -> Picture:
-        """Return the report of the run, an :class:`accel.views.Report`: ``.save("report.html")`` writes it,
-        and a notebook shows it."""
+        """Return an :class:`accel.views.Report`: ``.save("report.html")`` writes it, and a notebook shows
+        it."""
         made: Picture = picture("report", self, name=name)
         return made
 
     def timeline(self, *, name: str | None = None) -> Picture:
-        """Return the pipeline chart, an :class:`accel.views.Timeline`: ``print`` shows it as text, and
-        ``.save("run.svg")`` writes it."""
+        """Return an :class:`accel.views.Timeline`: ``print`` shows it as text, and ``.save("run.svg")``
+        writes it."""
         made: Picture = picture("timeline", self, name=name)
         return made
 
     def plot(self, *, name: str | None = None) -> Picture:
-        """Return the interactive view of the run for a notebook (extra ``notebook``)."""
+        """Return an interactive view for a notebook (extra ``notebook``)."""
         made: Picture = picture("plot", self, name=name)
         return made
 
     def advise(self, *, seconds: float | None = None) -> "Any":
-        """Return the changes that would help, an :class:`~accel.run.machine_advice.AdviceReport`."""
+        """Return changes that would help, an :class:`~accel.run.machine_advice.AdviceReport`."""
         return picture("advise", self, **({} if seconds is None else {"seconds": seconds}))
 
     def _repr_html_(self) -> str:
@@ -203,10 +202,9 @@ class Result:
         return html_summary("Result", rows, busy)
 
     def energy(self) -> "EnergyReport":
-        """Return the energy of the run, from exact counts of accesses and published energies.
+        """Return the energy, from exact counts of accesses and published energies.
 
-        For example, ``result.energy().total.nominal`` is in picojoules, and ``result.energy().counts.macs``
-        counts multiply-accumulates.
+        For example, ``result.energy().total.nominal`` is in picojoules.
 
         Raises:
             AccelError: an error ended the run early.
@@ -218,14 +216,14 @@ class Result:
         return energy_of(count_accesses(self.instructions, self.config, address=address))
 
     def check_energy(self) -> None:
-        """Raise an AccelError if an error ended the run early, since accesses are then not known."""
+        """Raise an AccelError if an error ended the run early, since its accesses are unknown."""
         if self.error is not None:
             raise AccelError(
                 f"an error ended the run, so its accesses are not known: {ErrorFigures.of(self.error).cause}"
             )
 
     def instructions_table(self) -> ResultTable:
-        """Return unit, name, tensor, stage of the schedule, text and known cycles of each instruction."""
+        """Return unit, name, tensor, stage, text and known cycles of each instruction."""
         return instructions_table(self.image, self.events)
 
     def events_table(self) -> ResultTable | None:
@@ -234,19 +232,19 @@ class Result:
 
     @cached_property
     def known_path(self) -> tuple[Segment, ...] | None:
-        """The critical path, or None where :meth:`critical_path` raises an error."""
+        """:meth:`critical_path`, or None instead of an error."""
         return None if self.timing is None else critical_path(self.timing, self.image)
 
     @property
     def utilization(self) -> float | None:
-        """Fewest cycles for the multiply-accumulates, without padding, divided by the cycles taken."""
+        """Fewest cycles for the multiply-accumulates without padding, divided by the run's cycles."""
         if self.cycles is None or self.compulsory is None:
             return None
         return self.compulsory.ideal_cycles(self.config) / self.cycles
 
     @property
     def roofline_fraction(self) -> float | None:
-        """Fewest cycles for GEMM core and bus, divided by the cycles taken. At most 1."""
+        """Fewest cycles for GEMM core and bus, divided by the run's cycles. At most 1."""
         if self.cycles is None or self.compulsory is None:
             return None
         fraction = self.compulsory.roofline_cycles(self.config) / self.cycles
@@ -259,14 +257,13 @@ class Result:
 
     @property
     def slot_utilization(self) -> float | None:
-        """Cycles in which a micro-op executes, divided by the cycles taken. Unlike :attr:`utilization`, it
-        also counts products of zeros, and passes without products."""
+        """Cycles with a micro-op, divided by the run's cycles. Unlike :attr:`utilization`, it also counts
+        padding and passes without products."""
         return None if not self.cycles or self.uops is None else self.uops / self.cycles
 
     @property
     def slot_bound_cycles(self) -> float | None:
-        """Fewest cycles for the program's micro-ops, or for the compulsory bytes in either direction of the
-        bus, whichever is more."""
+        """Fewest cycles for micro-ops, or for compulsory bytes in either direction of the bus."""
         if self.uops is None or self.carried is None:
             return None
         width = self.config.bus_bytes
@@ -274,7 +271,7 @@ class Result:
 
     @property
     def slot_roofline_fraction(self) -> float | None:
-        """:attr:`slot_bound_cycles` divided by the cycles taken. It rates the schedule."""
+        """:attr:`slot_bound_cycles` divided by the run's cycles. It rates the schedule."""
         bound = self.slot_bound_cycles
         return None if not self.cycles or bound is None else bound / self.cycles
 
@@ -293,8 +290,7 @@ class Result:
 
     @cached_property
     def bytes_by_kind(self) -> dict[str, int]:
-        """Bytes that instructions move, by memory, and the bytes of the instructions. STOREs count as
-        ``out``."""
+        """Bytes of transfers by memory, and of instructions. STOREs count as ``out``."""
         return bytes_moved(self.instructions, self.config)
 
     @property
@@ -319,7 +315,7 @@ class Result:
             raise wrong
 
     def summary(self, image: Image) -> Self:
-        """Return the figures without outputs and events."""
+        """Return a result without outputs and events."""
         timing = None if self.timing is None else Totals.of(self.timing)
         return replace(self, outputs={}, timing=timing, image=image, arranged=self._arranged)
 
@@ -394,12 +390,12 @@ class TimedResult(Result):
 
 
 def stalls_of(timing: Timing) -> dict[str, UnitCycles]:
-    """Return the states of each unit by name."""
+    """Return cycles in each state, by unit."""
     return {unit.label: cycles for unit, cycles in timing.unit_cycles.items()}
 
 
 def bytes_moved(instructions: Sequence[Instruction], config: Config) -> dict[str, int]:
-    """Return bytes by kind, as in :attr:`Result.bytes_by_kind`."""
+    """See :attr:`Result.bytes_by_kind`."""
     moved: Counter[str] = Counter()
     program = Distinct(instructions)
     counts = np.bincount(program.places, minlength=len(program.every)).tolist()

@@ -1,5 +1,4 @@
-"""What a result shows of itself. Other modules draw it, and they need results, so that they are imported by
-name when they are first used."""
+"""Pictures of a result. Their modules import results, so they are imported at first use."""
 
 from importlib import import_module
 from pathlib import Path
@@ -11,21 +10,17 @@ _MAKERS = {
     "plot": "accel.views.notebook_widget:widget",
     "advise": "accel.run.machine_advice:advise",
 }
-"""A result's methods, and the function or class, as module and name, that each calls with the result."""
+"""By a result's method, module and name that it calls with the result."""
 
 
 class Picture(Protocol):
-    """A picture of a run: a page or a chart, which a notebook shows."""
+    """A page or chart of a run, which a notebook shows."""
 
     def save(self, path: str | Path) -> None:
         """Write a file in the format of its suffix."""
 
 
 def picture(method: str, result: object, **options: Any) -> Any:
-    """Return what a method of a result shows.
-
-    Args:
-        options: of the function or class that makes it.
-    """
+    """Return the picture of a method of a result."""
     module, _, maker = _MAKERS[method].partition(":")
     return getattr(import_module(module), maker)(result, **options)

@@ -1,4 +1,4 @@
-"""The figures of a run: keys and order of the JSON output."""
+"""Figures of a run, in the order of the JSON output."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -9,16 +9,11 @@ from accel.core.events import UnitCycles
 from accel.core.fault_causes import Cause
 
 SCHEMA_VERSION = 1
-"""Version of the JSON objects that commands print."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorFigures:
-    """An error in a program.
-
-    Attributes:
-        instruction, cycle: where and when, if known.
-    """
+    """An error in a program, with instruction and cycle if known."""
 
     cause: str
     instruction: int | None
@@ -76,7 +71,6 @@ class RunFigures:
 
 
 RESULT_KEYS = tuple(one.name for one in fields(RunFigures))
-"""The keys of :meth:`RunFigures.to_dict`, in order."""
 
 
 def error_dict(error: ProgramFault) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One sentence about a run: the bottleneck, the lower bound, and the best next step."""
+"""One sentence about a run: bottleneck, lower bound, and next step."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from accel.run.machine_advice import AdviceReport
 
 _MIN_SHARE = 0.05
-"""Smallest share of a run that the sentence mentions as avoidable."""
+"""Smallest mentioned avoidable share of a run."""
 _REPEATED_READS = 1.2
-"""Bytes read, divided by the packed bytes of the inputs, from which on reads count as repeated."""
+"""Bytes read per packed byte of the inputs, above which reads count as repeated."""
 _MAX_PACKING = 1.25
-"""Packed bytes of the inputs, divided by their own bytes, above which blocks count as partly empty."""
+"""Packed bytes per byte of the inputs, above which blocks count as partly empty."""
 _FILL_BLOCKS = "blocks are partly empty: another mapping (`--explain` lists them), or smaller blocks"
 _LATENCIES = frozenset(
     {Wait.READ_LATENCY, Wait.WRITE_LATENCY, Wait.OUTSTANDING, Wait.RAW, Wait.WAR, Wait.IN_FLIGHT}
@@ -64,7 +64,7 @@ class Headline:
         return "; ".join(part for part in (loss, self.ideal, step) if part)
 
     def with_advice(self, advised: "AdviceReport | None") -> Self:
-        """Replace the next step by the best change of the advice: a schedule, otherwise a machine."""
+        """Replace the next step by the best advice: a schedule, otherwise a machine."""
         if advised is None:
             return self
         for schedule in advised.software[:1]:
@@ -79,11 +79,7 @@ class Headline:
 
 
 def headline(result: Result) -> Headline | None:
-    """Return the headline of a complete run.
-
-    Returns:
-        None after an error, or without a critical path.
-    """
+    """Return None after an error, or without a critical path."""
     path = result.known_path
     if not path or result.error is not None or not result.cycles:
         return None
@@ -92,7 +88,7 @@ def headline(result: Result) -> Headline | None:
 
 
 def is_computing(most: Share) -> bool:
-    """Whether the cycles of a share are micro-ops of the compute unit."""
+    """Whether a share's cycles are micro-ops."""
     return most.unit == Unit.COMPUTE.label and most.cause in (Wait.SLOTS, Wait.PIPELINE)
 
 
@@ -117,7 +113,7 @@ def _ideal(result: Result, most: Share) -> str:
 
 
 def _step(result: Result, most: Share) -> str:
-    """Return the most promising change of the schedule, otherwise of the machine."""
+    """Prefer a change of the schedule to one of the machine."""
     config = result.config
     source = result.image.source
     steps = () if source is None or source.schedule is None else source.schedule
@@ -150,11 +146,9 @@ def _step(result: Result, most: Share) -> str:
 
 
 def _is_sparse(result: Result) -> bool:
-    """Whether most of the packed inputs fills blocks."""
     return (result.image.packing_factor or 1) > _MAX_PACKING
 
 
 def _with_epilogue(config: Config) -> str:
-    """Return the same machine with ``post=1``, if any."""
     twin = f"{config.name}-int8"
     return f"`{twin}`" if twin in NAMED else "a machine with `post=1`"

@@ -24,16 +24,16 @@ class RunOptions:
         seed: of random inputs, initial scratchpad contents and a random order.
         order: of functional execution, ``program`` or ``random``.
         max_cycles, max_uops: limits.
-        stop_at: the cycle in which software stops the run, which takes a few cycles on hardware.
-        bus_timeout: cycles to wait for memory. 0: no timeout.
+        stop_at: cycle in which software stops the run. Hardware takes a few cycles more.
+        bus_timeout: cycles to wait for memory, 0 for no timeout.
         engine: see :data:`~accel.hw.engines.open_engine.ENGINES`.
-        wave: VCD or FST file to write.
-        record: record events, as the simulator always does.
-        look: copy the scratchpads back at the end.
-        progress: called now and then with the cycle.
+        wave: VCD or FST file.
+        record: record events. The simulator always does.
+        look: copy scratchpads back at the end.
+        progress: called with the cycle.
 
     Raises:
-        AccelError: a negative seed or cycle, a limit that is not a positive integer, or an unknown order.
+        AccelError: a negative seed or cycle, a limit below 1, or an unknown order.
     """
 
     seed: int = 0
@@ -63,7 +63,7 @@ class RunOptions:
             raise AccelError(f"the order is {self.order!r}; {nearest(self.order, ORDERS)}")
 
     def within(self, start: Start) -> Self:
-        """Return the options with the program's limits where lower."""
+        """Return options with the program's limits where lower."""
         return replace(
             self,
             max_cycles=min(self.max_cycles, start.max_cycles or self.max_cycles),
@@ -72,5 +72,5 @@ class RunOptions:
 
 
 def check_seed(seed: object) -> int:
-    """Convert a seed, or raise an AccelError unless it is a non-negative integer."""
+    """Raise an AccelError unless the seed is a non-negative integer."""
     return check_integer("the seed", seed, least=0, error=AccelError)

@@ -14,36 +14,31 @@ from accel.sim.timing.timing_run import TimingRun
 Column = npt.NDArray[np.int64]
 
 NONE = -1
-"""In columns: a cycle of something that did not happen, or the number of something that does not exist."""
+"""The cycle of an absent event, or the number of an absent burst or instruction."""
 
 
 class NodeKind(IntEnum):
-    """Kinds of wait graph nodes, numbered by instruction or by burst."""
+    """Kinds of nodes of a wait graph."""
 
     BEGIN = 0
-    """The beginning of the run, in cycle 0."""
     DISPATCH = 1
-    """Fetch dispatches an instruction. This kind and the next three are numbered by instruction."""
+    """This kind and the next three are numbered by instruction."""
     START = 2
     RETIRE = 3
     PAD = 4
-    """The last pad word of a LOAD is written."""
     READ_GRANT = 5
-    """Numbered in the order of grants, as the next one."""
+    """This kind and the following ones are numbered by grant."""
     READ_LAST = 6
-    """The last beat of a read is on the bus."""
     WRITE_GRANT = 7
-    """Numbered in order, as the next one."""
     WRITE_SLOT = 8
-    """The first cycle after those in which a write burst enters the path of ``store_depth`` cycles to the
-    bus."""
+    """The first cycle after a burst enters the path of ``store_depth`` cycles to the bus."""
 
 
 class RunRecord(NamedTuple):
     """The cycles of a run, int64 each, or :data:`NONE`.
 
-    ``dispatch``, ``start`` and ``retire`` have an entry for each instruction, the others for each burst: all
-    reads in the order of their grants, and the writes.
+    ``dispatch``, ``start`` and ``retire`` have an entry for each instruction. Columns of reads and writes
+    have one for each burst, in the order of grants.
     """
 
     dispatch: Column
@@ -61,7 +56,7 @@ class RunRecord(NamedTuple):
 
 
 def record_of_events(events: Sequence[Event], instructions: Sequence[Instruction]) -> RunRecord:
-    """Collect the cycles from sorted events."""
+    """Collect cycles from sorted events."""
     cycles = np.full((3, len(instructions)), NONE, dtype=np.int64)
     rows = {EventKind.QUEUE_PUSH: cycles[0], EventKind.START: cycles[1], EventKind.RETIRE: cycles[2]}
     reads: list[list[int]] = []
@@ -86,7 +81,7 @@ def record_of_events(events: Sequence[Event], instructions: Sequence[Instruction
 
 
 def record_of_run(run: TimingRun) -> RunRecord:
-    """Collect the cycles from a simulator's run."""
+    """Collect cycles from a simulation."""
     end = run.cycles if run.stop is None else run.stop.cycle
     columns = run.columns.dispatch, run.columns.start, run.columns.retire
     dispatch, start, retire = (np.where(column <= end, column, NONE) for column in columns)

@@ -1,7 +1,7 @@
 """Programs that run one after the other on one machine and exchange tensors in its DRAM.
 
-An output stays in DRAM, packed. If the next program needs another packing, the host repacks it. Programs and
-tensors are freed with the user's objects.
+Outputs stay packed in DRAM, and the host repacks if the next program needs it. Programs and tensors are freed
+with the user's objects.
 """
 
 from __future__ import annotations
@@ -42,21 +42,20 @@ Array = npt.NDArray[Any]
 
 
 class Session:
-    """One machine and its DRAM, for programs that run one after the other.
+    """A machine and its DRAM, for programs that run one after the other.
 
-    Each program starts on a reset machine, and DRAM remains. With ``backend="rtl"`` use a ``with`` statement,
-    or call :meth:`close`, which discards the values of tensors.
+    Each program starts on a reset machine with the same DRAM. With ``backend="rtl"`` use a ``with``
+    statement, or call :meth:`close`, which discards tensors.
 
     Args:
-        on: the machine, its configuration or the configuration's name.
+        on: the machine, its configuration or its name.
         backend, hardware: see :meth:`~accel.run.program.Program.run`.
         seed, engine, record: see :class:`~accel.run.run_options.RunOptions`.
         wave: VCD or FST file with all runs.
 
     Attributes:
-        results: of the runs, in order. All but the last are summaries
-            (:meth:`~accel.run.result.Result.summary`), unless the user took them.
-        packing: the work of the host.
+        results: in order. All but the last are :meth:`~accel.run.result.Result.summary`, unless the user took
+            them.
 
     Raises:
         ConfigError: there is no such machine.
@@ -93,7 +92,6 @@ class Session:
         self._tensors = TensorStore(self._dram, allocator, step)
         self._programs = ResidentPrograms(self.config, self._dram, allocator)
         self._last: tuple[Result, Image] | None = None
-        """The last result, and the program for its summary."""
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +115,7 @@ class Session:
 
     @property
     def cycles(self) -> int | None:
-        """Cycles of all runs. None if time was not simulated."""
+        """Cycles of all runs, or None without simulated time."""
         cycles = [result.cycles for result in self.results]
         return None if None in cycles else sum(n for n in cycles if n is not None)
 
@@ -125,7 +123,7 @@ class Session:
         """Make a tensor from an array.
 
         Raises:
-            ShapeError: it is not an array of int8, uint8 or int32, or it is masked.
+            ShapeError: not an array of int8, uint8 or int32, or masked.
             AccelError: the session is closed.
         """
         self._tensors.check_open()
@@ -147,8 +145,8 @@ class Session:
         """Run a program. Its outputs stay in DRAM.
 
         Args:
-            program: of this geometry. It runs with the session's timing.
-            inputs: tensors or arrays by name. Missing ones are random.
+            program: of this geometry. The session's timing holds.
+            inputs: by name. Missing ones are random.
             check: compare with :meth:`~accel.run.rebuilt_source.Compiled.reference`.
             max_cycles, max_uops, progress: see :class:`~accel.run.run_options.RunOptions`.
 

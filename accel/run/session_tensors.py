@@ -1,4 +1,4 @@
-"""Tensors of a session: plain arrays on the host, packed copies in DRAM, or both."""
+"""Tensors of a session, on the host and in DRAM."""
 
 import time
 from dataclasses import asdict, dataclass, replace
@@ -23,8 +23,7 @@ class Packing:
     """The work of the host between runs.
 
     Attributes:
-        packed, packed_bytes: copies, and their bytes in DRAM.
-        kept, kept_bytes: inputs found in DRAM in the required packing.
+        kept, kept_bytes: inputs already in the required packing.
     """
 
     packed: int = 0
@@ -47,13 +46,13 @@ class Packing:
 
 
 class Values:
-    """The values of a tensor: a flat array, and packed copies in DRAM, which are freed with this object."""
+    """A flat array, and packed copies in DRAM, which are freed with this object."""
 
     def __init__(self) -> None:
         self.plain: Array | None = None
         self.copies: list[ImageTensor] = []
         self.zero_padded: set[int] = set()
-        """Offsets of copies whose padding is known to be zero."""
+        """Offsets of copies with zero padding."""
 
 
 class SessionTensor:
@@ -66,7 +65,7 @@ class SessionTensor:
         self._values = values
 
     def numpy(self) -> Array:
-        """Return the plain values, unpacked once. The array is read-only: take a ``copy()`` to change it.
+        """Return the values as a read-only array, unpacked once. Take a ``copy()`` to change it.
 
         Raises:
             AccelError: the session is closed.
@@ -75,7 +74,7 @@ class SessionTensor:
         return self._store.plain(self._values).reshape(self.shape)
 
     def reshape(self, *shape: int) -> "SessionTensor":
-        """Return the same values in row-major order with another shape, of which one size may be -1.
+        """Return the same values in row-major order with another shape. One size may be -1.
 
         Raises:
             ShapeError: the shape has another number of values.
@@ -94,11 +93,7 @@ class SessionTensor:
 
 
 class TensorStore:
-    """The tensors of one session.
-
-    Args:
-        step: programs can use a copy at offsets that differ by multiples of these bytes.
-    """
+    """Tensors of a session. Programs can use a copy at offsets that differ by multiples of ``step``."""
 
     def __init__(self, dram: Dram, allocator: DramAllocator, step: int) -> None:
         self.packing = Packing()
@@ -183,13 +178,13 @@ class TensorStore:
 
 
 def _read_only(array: Array) -> Array:
-    """Protect the array, since copies in DRAM would not follow a change."""
+    """Copies in DRAM would not follow a change."""
     array.setflags(write=False)
     return array
 
 
 def same_packing(a: ImageTensor, b: ImageTensor) -> bool:
-    """Whether tensors of equal shapes pack the same values at the same offsets, with zeros elsewhere."""
+    """Whether the same values have the same offsets, with zeros elsewhere."""
     if a.widening is not None or b.widening is not None:
         return False
     fills = [one.view for one in (a, b) if one.view is not None and one.view.fills and one.view.fill]
@@ -197,7 +192,7 @@ def same_packing(a: ImageTensor, b: ImageTensor) -> bool:
 
 
 def value_numbers(tensor: ImageTensor) -> npt.NDArray[np.int32] | None:
-    """Number each byte of a packed tensor by its value: from 1 in row-major order, 0 for padding."""
+    """Number each packed value by its plain one: from 1 in row-major order, 0 for padding."""
     fills = tensor.view is not None and tensor.view.fills and bool(tensor.view.fill)
     return None if tensor.widening is not None or fills else _origins(tensor.layout, tensor.view)
 
@@ -208,7 +203,6 @@ def _same_origins(a: PackedLayout, seen: View | None, b: PackedLayout, other: Vi
 
 
 def _origins(layout: PackedLayout, view: View | None) -> npt.NDArray[np.int32]:
-    """Number packed values by plain ones, from 1, or 0 for padding."""
     shape = layout.shape if view is None else view.shape
     numbers = np.arange(1, int(np.prod(shape)) + 1, dtype=np.int32).reshape(shape)
     if view is not None:

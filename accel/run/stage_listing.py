@@ -19,14 +19,14 @@ from accel.core.token_rules import pops, pushes
 from accel.run.rebuilt_source import Compiled
 
 _SHORT_NAMES = {Unit.FETCH: "fetch", Unit.LOAD: "ld", Unit.COMPUTE: "ex", Unit.STORE: "st"}
-"""Names of the units as in the literature on decoupled access-execute."""
+"""Names in the literature on decoupled access-execute."""
 
 
 def stage_text(program: Compiled, stage: str) -> str:
-    """Show a program at a stage.
+    """Return a program's text at a stage.
 
     Raises:
-        AccelError: no such stage, or the program lacks its source.
+        AccelError: unknown stage, or no source in the program.
     """
     if stage not in STAGES:
         raise AccelError(f"the stage is {stage!r}; {nearest(stage, STAGES)}")
@@ -37,7 +37,7 @@ def stage_nest(program: Compiled, stage: str) -> Nest:
     """Return the loop nest at a stage.
 
     Raises:
-        AccelError: no such stage, or the program lacks its source.
+        AccelError: unknown stage, or no source in the program.
     """
     if stage not in NESTS:
         raise AccelError(f"the stage is {stage!r}, of a loop nest; {nearest(stage, NESTS)}")
@@ -48,8 +48,8 @@ class StageLine(NamedTuple):
     """A line of a nest, and its stage of the schedule.
 
     Attributes:
-        names: the computed stage of the schedule, and the tensors that an expression reads. Empty for loops,
-            conditions and declarations.
+        names: the computed stage and the tensors that its expression reads. Empty for loops, conditions and
+            declarations.
         call: the intrinsic without its prefix, or empty.
     """
 
@@ -59,7 +59,7 @@ class StageLine(NamedTuple):
 
 
 def stage_lines(program: Compiled, stage: str) -> list[StageLine]:
-    """Return the lines of a nest. Provenance refers to them by stage of the schedule and call.
+    """Return the lines of a nest. Provenance refers to their stage and call.
 
     Raises:
         AccelError: as :func:`stage_nest`.
@@ -96,10 +96,10 @@ def _after(name: str, program: Compiled) -> Nest:
 
 
 def program_pass_effects(program: Compiled) -> list[PassEffect]:
-    """Compile a program again, and return the effect of each reorder pass.
+    """Compile again, and return the effect of each reorder pass.
 
     Raises:
-        AccelError: the program does not hold its schedule.
+        AccelError: the program has no schedule.
     """
     return reorder_effects(
         program.schedule(), program.config, fold=program.folded, without=program.passes_off
@@ -114,7 +114,7 @@ def passes_text(program: Compiled) -> str:
 
 
 def streams_text(program: Compiled) -> str:
-    """List the instructions with their tokens and stages."""
+    """List the instructions with tokens and stages."""
     return "".join(line + "\n" for line in _stream_lines(program))
 
 
@@ -143,7 +143,7 @@ NESTS: dict[str, Callable[[Compiled], Nest]] = {
     "scheduled": _scheduled,
     **{one.name: partial(_after, one.name) for one in PASSES},
 }
-"""The stages at which a program is a loop nest, in order."""
+"""Stages of loop nests, in order."""
 
 
 def _nest_text(stage: str, program: Compiled) -> str:
@@ -156,4 +156,4 @@ STAGES: dict[str, Callable[[Compiled], str]] = {
     "streams": streams_text,
     "asm": assembly_text,
 }
-"""The stages by name, in order."""
+"""Stages by name, in order."""

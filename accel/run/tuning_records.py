@@ -3,8 +3,7 @@
 A line is an object with these keys:
 
 =============  =====================================================================
-``workload``   name and digest of the computation. Scales and table entries are not in it: they are data, and
-               timing does not depend on data
+``workload``   name and digest of the computation without scales and tables, on which timing does not depend
 ``machine``    name of the machine, and digest of all its fields except the name
 ``timing``     :data:`~accel.core.timing_rules.TIMING_CONTRACT_VERSION` of the measurement
 ``cycles``     simulated cycles, or null if the schedule is invalid
@@ -15,7 +14,7 @@ A line is an object with these keys:
 ``features``   numbers by name that a learned cost model is trained with
 =============  =====================================================================
 
-Nothing in a file is executed. A damaged line is an error that names the line.
+Nothing in a file is executed. A damaged line is an error that names it.
 """
 
 import hashlib
@@ -52,11 +51,10 @@ _KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RecordKey:
-    """The key of a measurement: everything but the schedule that it depends on.
+    """Everything but the schedule that a measurement depends on.
 
     Attributes:
-        workload: name and digest of the computation, for example ``conv2d/8c1f7cd0f0aa12be``.
-        machine: name and digest of the machine.
+        workload: name and digest, for example ``conv2d/8c1f7cd0f0aa12be``.
         timing: version of the timing contract.
     """
 
@@ -66,17 +64,13 @@ class RecordKey:
 
     @property
     def identity(self) -> tuple[str, str, int]:
-        """The digests and the version, without names."""
+        """The key without names."""
         return self.workload.rpartition("/")[2], self.machine.rpartition("/")[2], self.timing
 
 
 def record_key(name: str, outputs: Sequence[Tensor], config: Config) -> RecordKey:
-    """Return the key of a computation on a machine. Layers that differ in scales have the same key.
-
-    Args:
-        name: name of the computation, for readers. The digest covers the tensor expressions.
-        outputs: its outputs.
-    """
+    """Return the key of a computation on a machine. ``name`` is for readers: the digest covers the tensor
+    expressions. Layers that differ in scales have the same key."""
     fields = {key: value for key, value in config.to_dict().items() if key != "name"}
     return RecordKey(
         workload=f"{name}/{_digest(_without_parameters(expression_to_data(outputs)))}",
@@ -85,13 +79,13 @@ def record_key(name: str, outputs: Sequence[Tensor], config: Config) -> RecordKe
 
 
 _PARAMETERS = {"scales", "entries", "addition", "multiplication"}
-"""Parameters of quantized functions: lists of scales, tables, and integers that follow from scales."""
+"""Scales, tables, and integers that follow from scales."""
 
 
 def _without_parameters(data: Any) -> Any:
-    """Return the data of an expression without values that only the data of a program depends on.
+    """Remove values of an expression that do not affect timing.
 
-    Scales of channels are replaced by their number, and other scales by 0.
+    The number of scales replaces scales of channels, and 0 other scales.
     """
     if isinstance(data, dict):
         return {
@@ -113,7 +107,7 @@ def _digest(data: object) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A line of a file of records. Attributes as in the module's table."""
+    """A line of a file of records. See the table above for attributes."""
 
     key: RecordKey
     cycles: int | None
@@ -144,8 +138,7 @@ class Records:
     """The lines of a file of records.
 
     Attributes:
-        path: the file.
-        every: all records, in the order of the file.
+        every: records in the order of the file.
     """
 
     def __init__(self, path: Path, every: Sequence[Record]) -> None:
@@ -154,7 +147,6 @@ class Records:
 
     @cached_property
     def _fastest(self) -> Mapping[tuple[str, str, int], list[Record]]:
-        """Records with a schedule by their key, the fastest first."""
         found: dict[tuple[str, str, int], list[Record]] = {}
         for record in self.every:
             if record.steps is not None and record.cycles is not None:
@@ -164,7 +156,7 @@ class Records:
         return found
 
     def fastest(self, key: RecordKey, mapping: str | None = None) -> Record | None:
-        """Return the record with the fewest cycles and a schedule, or None.
+        """Return the fastest record with a schedule, or None.
 
         Args:
             mapping: name of the record's mapping, or None for any.
@@ -181,10 +173,10 @@ def load_records(path: str | os.PathLike[str], *, missing_ok: bool = False) -> R
     """Return the records of a file.
 
     Args:
-        missing_ok: whether a missing file holds no records.
+        missing_ok: return no records for a missing file.
 
     Raises:
-        TuningError: the file cannot be read, or a line is damaged. The message names the line.
+        TuningError: the file is unreadable, or a line is damaged. The message names the line.
     """
     source = check_path("file of records", path)
     try:
@@ -214,17 +206,13 @@ def faster_record(
     cycles: int,
     mapping: str | None = None,
 ) -> Record | None:
-    """Return the fastest record of a computation if it takes fewer than ``cycles``, otherwise None.
-
-    Args:
-        mapping: name of the record's mapping, or None for any.
-    """
+    """Return the fastest record of a mapping, or of any, if it takes fewer than ``cycles``."""
     found = records.fastest(record_key(name, outputs, config), mapping)
     return None if found is None or found.cycles is None or found.cycles >= cycles else found
 
 
 def append_records(path: str | os.PathLike[str], records: Sequence[Record]) -> None:
-    """Append records to a file, which is created if it is missing.
+    """Append records to a file, or create it.
 
     Raises:
         TuningError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""The causes for which cycles pass between two events."""
+"""Causes of cycles between two events."""
 
 from enum import StrEnum
 
@@ -36,7 +36,7 @@ class Wait(StrEnum):
 
     @property
     def label(self) -> str:
-        """A description for reports."""
+        """Description for reports."""
         return _LABELS[self]
 
 

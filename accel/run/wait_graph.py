@@ -1,8 +1,8 @@
-"""The graph of a run: its nodes are events, its edges their possible causes.
+"""The graph of a run: nodes are events, edges their possible causes.
 
 By the timing contract, the cycle of an event is the maximum of several *bounds*: cycles of earlier events
-plus a delay. For example, an instruction starts after its dispatch plus the depth of the queue, and after
-each token's sender has retired.
+plus a delay. For example, an instruction starts after its dispatch plus the queue's depth, and after
+retirement of each token's sender.
 """
 
 from array import array
@@ -37,15 +37,14 @@ class Delay(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """An edge from an earlier node to a later one."""
+    """An edge to a later node."""
 
     bound: int
     """The later node is not before this cycle."""
     kind: NodeKind
     number: int
-    """The earlier node."""
     delays: tuple[Delay, ...]
-    """The delays from the earlier node to the bound, in order of time."""
+    """In order of time, up to the bound."""
 
 
 class WaitGraph:
@@ -84,7 +83,6 @@ class WaitGraph:
             self._writes.grants,
             self._writes.slots,
         )
-        """By kind of node."""
         self._edges: tuple[Callable[[int], Iterator[Edge]], ...] = (
             lambda _: iter(()),
             self._dispatch_edges,
@@ -98,7 +96,7 @@ class WaitGraph:
         )
 
     def edges(self, kind: NodeKind, number: int) -> Iterator[Edge]:
-        """Yield the edges to a node. Of several with the highest bound, the first one is the cause."""
+        """Yield the edges to a node. The first one with the highest bound is the cause."""
         return self._edges[kind](number)
 
     def cycle(self, kind: NodeKind, number: int) -> int:

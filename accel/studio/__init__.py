@@ -1,1 +1,1 @@
-"""A page on which one changes workload, machine or schedule and sees the resulting run."""
+"""A page on which one changes a run and sees the effect."""

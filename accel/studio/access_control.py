@@ -3,10 +3,9 @@
 Any page in the user's browser can send requests to the loopback interface, also by DNS rebinding. Therefore:
 
 - ``Host`` must be exactly this server's, and so must the ``Origin`` of a post.
-- A request needs a cookie, which neither scripts nor requests of other sites can use. The browser gets it
-  once, for the token in the printed address.
-- Posts must be JSON, which other sites cannot send without a preflight request. The server refuses
-  preflight requests.
+- A request needs a cookie, which neither scripts nor other sites can use. The browser gets it once, for the
+  token in the printed address.
+- Posts must be JSON, which other sites cannot send without a preflight request, which the server refuses.
 - Pages may load everything from this server only.
 """
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 HOST_NAMES = (LOOPBACK, "localhost")
-"""Host names that a browser may use."""
 _POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; "
     "require-trusted-types-for 'script'; trusted-types accel"
@@ -48,7 +46,7 @@ class AccessControl:
     """Decides which requests the server accepts.
 
     Attributes:
-        token: of the printed address. It admits one browser, then is None.
+        token: of the printed address. None after it has admitted a browser.
     """
 
     port: int
@@ -65,7 +63,7 @@ class AccessControl:
 
     @property
     def name(self) -> str:
-        """Name of the cookie, with the port, since ports share cookies."""
+        """The port is part of it because all ports of a host share cookies."""
         return f"accel_studio_{self.port}"
 
     @property
@@ -73,7 +71,6 @@ class AccessControl:
         return f"http://{LOOPBACK}:{self.port}/?token={self.token}"
 
     def redeem(self, token: str) -> bool:
-        """Invalidate the token. Return whether it matches."""
         if self.token is None or not secrets.compare_digest(token.encode(), self.token.encode()):
             return False
         self.token = None
@@ -83,7 +80,6 @@ class AccessControl:
         return cookie is not None and secrets.compare_digest(cookie.encode(), self.cookie.encode())
 
     def refusal(self, request: Request) -> tuple[int, str] | None:
-        """Return status and reason of a refusal."""
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             return 421, f"this server is {' or '.join(self.hosts)}; it has no other name"
@@ -106,7 +102,7 @@ class AccessControl:
 
 
 class SecurityMiddleware:
-    """Refuses requests by :class:`AccessControl`, and adds :data:`HEADERS` to every response."""
+    """Refuses requests, and adds :data:`HEADERS`."""
 
     def __init__(self, app: ASGIApp, access: AccessControl) -> None:
         self._app, self._access = app, access

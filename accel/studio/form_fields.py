@@ -15,8 +15,6 @@ START = StudioState(
     parameters={"M": 128, "N": 128, "K": 128, "shift": 8},
     machine="gemm8x8",
 )
-"""The first state that is shown."""
-
 _EXAMPLES: dict[str, dict[str, Any]] = {
     "gemm": dict(START.parameters),
     "dense": {"IC": 256, "OC": 256, "bias": True, "shift": 8},
@@ -35,11 +33,10 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
     "avg_pool2d": {"C": 64, "H": 28, "W": 28, "kernel": "2", "stride": "2"},
     "global_avg_pool2d": {"C": 64, "H": 7, "W": 7},
 }
-"""The first parameters of each operator."""
 
 
 def form_data() -> dict[str, Any]:
-    """Return operators with their parameters, and machines with their fields."""
+    """Return operators with parameters, and machines with fields."""
     return {
         "start": START.to_data(),
         "operators": [_operator(one) for one in OPERATORS.values()],

@@ -1,4 +1,4 @@
-"""The view of a network."""
+"""Views of networks."""
 
 import json
 from collections.abc import Callable
@@ -91,8 +91,7 @@ def _sections(
 
 
 def _shown_programs(state: StudioState, result: NetworkResult, limits: Limits) -> list[int]:
-    """Return the drawn programs: the one that the state names, all, or the longest of too many
-    instructions."""
+    """Return the program that the state names, all, or the longest if all have too many instructions."""
     if state.program:
         return [state.program - 1]
     every = list(range(len(result.runs)))
@@ -102,7 +101,6 @@ def _shown_programs(state: StudioState, result: NetworkResult, limits: Limits) -
 
 
 def _compiled(path: str, state: StudioState) -> tuple[NetworkProgram, _Runner]:
-    """Return a network for the state's machine, and a function that runs it."""
     config = None if is_network(path) else state.config()
     fields = state.settings if config is None else config.to_dict()
     key = f"{path} {json.dumps({name: value for name, value in fields.items() if name != 'name'})}"
@@ -120,7 +118,7 @@ def _compiled(path: str, state: StudioState) -> tuple[NetworkProgram, _Runner]:
 
 
 _CACHE: dict[str, tuple[NetworkProgram, _Runner]] = {}
-"""The network that was shown last, by path and machine: compiling and running it takes long."""
+"""Compiling and running take long, so the last network stays."""
 
 
 def _layer(part: NetworkPart) -> dict[str, Any]:

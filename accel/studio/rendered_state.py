@@ -14,7 +14,7 @@ from accel.views.saved_run import SavedRun
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The largest state that the studio shows."""
+    """Limits of a shown state."""
 
     macs: int = 1 << 32
     instructions: int = 40_000
@@ -24,7 +24,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class RenderedState:
-    """The view of a state as plain data, and functions for later."""
+    """The view of a state as plain data, and functions that are called on request."""
 
     view: dict[str, Any]
     make_saved_run: Callable[[], SavedRun]
@@ -44,7 +44,7 @@ def check_limit(name: str, count: int, limit: int) -> None:
 
 
 def page_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the figures of :meth:`~accel.run.result.Result.to_dict` that the page shows."""
+    """Select the page's figures from those of :meth:`~accel.run.result.Result.to_dict`."""
     names = [state.name.lower() for state in State]
     return {
         **{key: figures[key] for key in ("cycles", "utilization", "roofline_fraction")},

@@ -14,7 +14,7 @@ SCHEDULE_FILE = "schedule.json"
 
 
 def commands(state: StudioState) -> str:
-    """Return shell commands that compile and run a state."""
+    """Return commands that compile and run a state."""
     if state.file:
         return _file_commands(state)
     operator = state.operator

@@ -15,7 +15,7 @@ STATE_SUFFIX = ".json"
 
 
 def is_link(text: str) -> bool:
-    """Whether a word of the command line is a link, not a file's name."""
+    """Whether a word of the command line is a link instead of a file's name."""
     return text.startswith(("http://", "https://", "#"))
 
 
@@ -33,7 +33,7 @@ def state_of_link(link: str) -> StudioState:
 
 
 def state_of_file(path: Path) -> StudioState:
-    """Return the state in a file, as the studio's button *Save* writes it."""
+    """Return the state in a file, as the button *Save* writes it."""
     try:
         data = _parsed(path.read_bytes())
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Networks, programs and explorations of the studio: given when it starts, or uploaded.
+"""Networks, programs and explorations of the studio: given at the start, or uploaded.
 
-Paths of the page are never used, only names.
+The page gives names, never paths.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from accel.run.replay import PROGRAM_SUFFIX, TEXT_SUFFIX
 SUFFIXES = (*MODEL_SUFFIXES, PROGRAM_SUFFIX, TEXT_SUFFIX)
 MAX_FILE_BYTES = 64 << 20
 _MAX_UPLOADS = 16
-"""Number of uploaded files. Another upload removes the oldest one."""
+"""A further upload removes the oldest one."""
 _MAX_NAME_CHARACTERS = 80
 
 
@@ -60,14 +60,13 @@ class StudioFiles:
 
     @property
     def explorations(self) -> list[str]:
-        """Names of explorations."""
         return list(self._explorations)
 
     def exploration(self, name: str) -> bytes:
-        """Return the points of an exploration as they are now, as JSON.
+        """Return the points of an exploration as JSON. The file may still grow.
 
         Raises:
-            AccelError: the name is unknown, or the file cannot be read any more.
+            AccelError: unknown name, or unreadable file.
         """
         if name not in self._explorations:
             raise AccelError(
@@ -83,7 +82,7 @@ class StudioFiles:
         return {name: str(path) for name, path in self._paths.items()}
 
     def add(self, name: str, content: bytes) -> str:
-        """Store an uploaded file, and return its name."""
+        """Store an upload under a name with its hash, and return the name."""
         _check_suffix(name)
         if len(content) > MAX_FILE_BYTES:
             raise AccelError(
@@ -106,7 +105,7 @@ class StudioFiles:
 
 
 def is_model(name: str) -> bool:
-    """Whether a name is that of an ONNX or TFLite network."""
+    """Whether the suffix is a network's."""
     return Path(name).suffix.lower() in MODEL_SUFFIXES
 
 

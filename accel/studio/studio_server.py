@@ -1,6 +1,6 @@
 """The studio's server.
 
-Nothing that a page sends is used as a path or executed. See also :mod:`accel.studio.access_control`.
+No data of a page is used as a path or executed. See also :mod:`accel.studio.access_control`.
 """
 
 from __future__ import annotations
@@ -46,16 +46,15 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8723
 MAX_STATE_BYTES = 1 << 20
 MAX_UPLOAD_BYTES = MAX_FILE_BYTES * 4 // 3 + (1 << 12)
-"""Size of a post with a file, which base64 makes a third longer."""
+"""Base64 makes a file a third longer."""
 QUESTIONS = ("view", "advice", "page")
 _CLIENT_CLOSED = 499
-"""Status for a client that has disconnected. Nobody receives it."""
 
 
 def studio(
     workers: WorkerSupervisor, access: AccessControl, files: StudioFiles, start: StudioState | None = None
 ) -> ASGIApp:
-    """Return the application. ``start`` is the state that the page shows first."""
+    """Return the application. The page shows ``start`` first."""
     endpoints = _Endpoints(workers, access, files, start)
     routes = [
         *(Route(path, endpoints.page, methods=["GET"]) for path in endpoints.pages),
@@ -69,7 +68,7 @@ def studio(
 
 
 async def _disconnected(request: Request, error: Exception) -> Response:
-    """Answer a client that disconnects during a post, which is no error."""
+    """A client that disconnects during a post is no error."""
     return Response(status_code=_CLIENT_CLOSED)
 
 
@@ -177,11 +176,8 @@ async def _body(request: Request, max_bytes: int) -> bytes | None:
 
 
 def listening(port: int | None) -> socket.socket:
-    """Return a socket on the loopback interface.
-
-    Args:
-        port: 0 for any free port. None for 8723, or for any free port if 8723 is taken.
-    """
+    """Return a socket on the loopback interface. Port 0 is any free one. None is 8723, or any free one if
+    it is taken."""
     if port is None:
         try:
             return listening(DEFAULT_PORT)
@@ -199,7 +195,7 @@ def listening(port: int | None) -> socket.socket:
 
 @contextmanager
 def serving(workers: WorkerSupervisor, files: StudioFiles, port: int = 0) -> Iterator[AccessControl]:
-    """Serve the studio from a thread while the context is active."""
+    """Serve from a thread."""
     with listening(port) as opened:
         access, server = _server(workers, files, opened)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
@@ -224,9 +220,8 @@ def serve(
     """Serve the studio until the user ends it.
 
     Args:
-        announce: called with the address that the user has to open.
-        paths: networks and programs that can be shown.
-        start: the state that the page shows first. A file that it names must be in ``paths``.
+        announce: called with the address to open.
+        start: the first state. Its file must be in ``paths``.
     """
     if not _IS_INSTALLED:
         raise AccelError(not_installed("the studio needs starlette", "studio"))

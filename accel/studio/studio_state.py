@@ -17,7 +17,6 @@ from accel.image.program_source import Step
 
 DEFAULT_MACHINE = "vta"
 _MAX_ENTRIES = 400
-"""Number of steps of a schedule, and of parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +24,9 @@ class StudioState:
     """An operator or a file, with its machine and schedule.
 
     Attributes:
-        workload: an operator's name, or empty for a file.
-        file: a name in :class:`~accel.studio.studio_files.StudioFiles`, or empty for an operator.
-        program: number of the drawn program of a network, from 1, or 0 for all.
+        workload: empty for a file.
+        file: a name in :class:`~accel.studio.studio_files.StudioFiles`, empty for an operator.
+        program: drawn program of a network, from 1. 0 draws all.
     """
 
     workload: str = ""
@@ -42,7 +41,7 @@ class StudioState:
 
     @classmethod
     def from_data(cls, data: object) -> Self:
-        """Make a state from a page's data, checked when used."""
+        """Make a state from a page's data. Values are checked when used."""
         values = _object("the state", data)
         known = tuple(cls.__dataclass_fields__)
         for name in values:
@@ -78,7 +77,6 @@ class StudioState:
         )
 
     def to_data(self) -> dict[str, Any]:
-        """Invert :meth:`from_data`, without defaults."""
         found: dict[str, Any] = {"file": self.file} if self.file else {}
         if self.workload:
             found |= {"workload": self.workload, "parameters": dict(self.parameters)}
@@ -97,7 +95,6 @@ class StudioState:
 
     @property
     def key(self) -> str:
-        """A text that identifies a state, apart from ``pinned``."""
         return json.dumps(replace(self, pinned=None).to_data(), sort_keys=True)
 
     @property
@@ -105,7 +102,6 @@ class StudioState:
         return operator_of(self.workload)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the operator's parameters."""
         operator, found = self.operator, dict[str, Any]()
         for name, given in self.parameters.items():
             one = operator.spellings.get(name)
@@ -129,10 +125,7 @@ class StudioState:
 
 
 def parameter_value(one: Parameter | JointParameter, given: object) -> Any:
-    """Convert a parameter's value, if given.
-
-    Text is as on the command line, for example ``"3x3"`` for a kernel.
-    """
+    """Convert a parameter's value. Text is as on the command line, for example ``"3x3"`` for a kernel."""
     if given is None or given == "":
         return None
     form = one.metavar or "an integer"

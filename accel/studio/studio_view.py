@@ -26,11 +26,10 @@ from accel.views.saved_run import SavedRun
 
 _CACHED_STATES = 6
 _ADVICE_SECONDS = 8.0
-"""CPU time for advice."""
 
 
 class ViewCache:
-    """Computes views, and caches the last six runs."""
+    """Computes views, and caches the runs of the last states."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
@@ -53,11 +52,9 @@ class ViewCache:
         }
 
     def page(self, state: StudioState, paths: Mapping[str, str] | None = None) -> str:
-        """Return a state's view as a page that needs no server."""
         return view_page(self.view(state, paths))
 
     def advice(self, state: StudioState, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Return changes of single fields that make the run faster."""
         found = self.render(state, paths).advise(_ADVICE_SECONDS)
         texts = [{"change": one.change, "how": one.how} for one in found.advice]
         data = found.to_dict()
@@ -79,8 +76,8 @@ def state_view(
 ) -> dict[str, Any]:
     """Return the view of a state.
 
-    It adds the schedule, figures for comparisons, and shell commands to
-    :func:`~accel.views.run_report.run_view`.
+    It is a :func:`~accel.views.run_report.run_view` with schedule, figures for comparisons, and shell
+    commands.
     """
     return render_state(state, limits or Limits(), paths or {}).view
 
@@ -151,7 +148,7 @@ def _comparison_html(found: Comparison) -> str:
 
 
 def error_data(error: AccelError, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the answer for an error. Its message has file names in place of ``paths``."""
+    """Return an error as data. Its message has names instead of ``paths``."""
     message = str(error)
     for name, path in (paths or {}).items():
         message = message.replace(path, name)

@@ -14,10 +14,10 @@ from accel.studio.studio_view import ViewCache, error_data
 
 
 def answer(views: ViewCache, text: str) -> str:
-    """Answer a question in a line of JSON.
+    """Answer a question.
 
-    A question is JSON with ``ask`` (``view``, ``advice`` or ``page``), the page's ``state``, and ``files``,
-    paths by name.
+    The question has ``ask`` (``view``, ``advice`` or ``page``), the page's ``state``, and ``files``, paths by
+    name.
     """
     found: dict[str, Any]
     question: dict[str, Any] = {}
@@ -36,7 +36,7 @@ def answer(views: ViewCache, text: str) -> str:
 
 
 def limit_memory(nbytes: int) -> None:
-    """Limit allocations, on systems that support it."""
+    """Limit allocations, where the system can."""
     try:
         import resource  # noqa: PLC0415  # not on every system
     except ImportError:
@@ -45,13 +45,13 @@ def limit_memory(nbytes: int) -> None:
 
 
 def main() -> None:
-    """Answer questions until the input ends, with a memory limit in bytes as argument."""
+    """Answer questions until the input ends. The argument is the memory limit in bytes."""
     limit_memory(int(sys.argv[1]))
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     views = ViewCache()
     small = StudioState(workload="gemm", parameters={"M": 16, "N": 16, "K": 16}, machine="tiny")
-    views.view(small)  # imports everything before the first question
+    views.view(small)  # imports everything
     print("ready", file=replies, flush=True)
     for line in sys.stdin:
         print(answer(views, line), file=replies, flush=True)

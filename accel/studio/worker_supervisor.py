@@ -14,9 +14,9 @@ from typing import Self
 from accel.base.errors import AccelError
 
 GRACE_SECONDS = 0.4
-"""Time that work may continue after a newer question. A new process takes longer to start."""
+"""Time for work to end after a newer question. A new process takes longer to start."""
 DEFAULT_SECONDS = 60.0
-"""Time limit of an answer. Compiling and running a whole ResNet-18 takes a third of it."""
+"""Time limit of an answer. A whole ResNet-18 takes a third of it."""
 MEMORY_BYTES = 4 << 30
 _POLL_SECONDS = 0.05
 
@@ -38,7 +38,7 @@ class _Process:
         self._is_ready = False
 
     def _read(self) -> None:
-        """Queue lines until the process ends. Only this thread may close the pipe that it reads."""
+        """Only this thread may close the pipe that it reads."""
         assert self._process.stdout is not None
         with self._process.stdout as lines:
             for line in lines:
@@ -58,7 +58,7 @@ class _Process:
             return
 
     def receive(self, seconds: float) -> bytes | None:
-        """Return the next answer: empty if the process has ended, None for a timeout."""
+        """Return an answer: empty if the process has ended, None for a timeout."""
         try:
             line = self._lines.get(timeout=seconds)
         except queue.Empty:
@@ -79,11 +79,10 @@ class _Process:
 class WorkerSupervisor:
     """Answers one question at a time, the newest first.
 
-    A spare process is ready in case that the working one has to be killed.
+    A spare process replaces a killed one at once.
 
     Args:
-        command: replaces :mod:`accel.studio.view_worker`. The program prints ``ready``, then a line for each
-            line of input.
+        command: in place of :mod:`accel.studio.view_worker`. It prints ``ready``, then a line per question.
     """
 
     def __init__(
@@ -117,7 +116,6 @@ class WorkerSupervisor:
             self._spare.kill()
 
     def ask(self, question: bytes) -> bytes:
-        """Return the answer to a question, both a line of JSON."""
         with self._newest_lock:
             self._newest += 1
             number = self._newest
@@ -135,7 +133,6 @@ class WorkerSupervisor:
             return line
 
     def _wait(self, number: int) -> bytes:
-        """Return an answer, or kill the process."""
         begin = time.monotonic()
         superseded_at: float | None = None
         while (line := self._current.receive(_POLL_SECONDS)) is None:

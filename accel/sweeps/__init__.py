@@ -1,7 +1,7 @@
-"""Sweeps: grids of workloads, machines and schedules that are measured point by point.
+"""Sweeps measure grids of workloads, machines and schedules.
 
-``sweep`` measures a grid given in Python, ``run_sweep`` one that ``load_spec`` reads from a file. Both return
-a ``Table``, which can draw plots.
+``sweep`` takes a grid in Python, ``run_sweep`` one that ``load_spec`` reads. Both return a ``Table``, which
+draws plots.
 """
 
 from accel.sweeps.sweep_plots import Plot

@@ -17,7 +17,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _MAX_DEATHS = 3
-"""Times in a row that a worker may die before any task completes."""
+"""Deaths of workers in a row without a complete task."""
 
 
 def in_this_process(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
@@ -27,7 +27,7 @@ def in_this_process(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[
 
 
 def in_processes(function: Callable[[T], R], tasks: Sequence[T], jobs: int) -> Iterator[tuple[int, R]]:
-    """Run tasks in ``jobs`` processes. If a process dies, another one repeats its task."""
+    """Run tasks in ``jobs`` processes. Another one repeats the task of a dead one."""
     waiting = dict(enumerate(tasks))
     deaths = 0
     while waiting:
@@ -69,7 +69,7 @@ def _until_death(function: Callable[[T], R], waiting: dict[int, T], jobs: int) -
                     yield futures[future], future.result()
         is_complete = True
     finally:
-        if not is_complete:  # interrupted: running tasks are abandoned
+        if not is_complete:  # running tasks are abandoned
             for process in set(active_children()) - others:
                 process.terminate()
         pool.shutdown(cancel_futures=True)
@@ -77,16 +77,16 @@ def _until_death(function: Callable[[T], R], waiting: dict[int, T], jobs: int) -
 
 @contextmanager
 def without_interrupts() -> Iterator[None]:
-    """Delay an interrupt until workers have started, since a worker would print a traceback."""
+    """Delay an interrupt until workers have started. They would print tracebacks."""
     if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
         return
     from multiprocessing.resource_tracker import ensure_running  # noqa: PLC0415  # seldom needed
 
-    ensure_running()  # first, since it unblocks interrupts
+    ensure_running()  # before, since it unblocks interrupts
     caught: list[int] = []
     handler = signal.signal(signal.SIGINT, lambda number, _frame: caught.append(number))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the processes inherit it
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited
     try:
         yield
     finally:
@@ -97,7 +97,7 @@ def without_interrupts() -> Iterator[None]:
 
 
 def start_worker() -> None:
-    """Prepare a worker process: it leaves interrupts to its parent, and ends with it."""
+    """Leave interrupts to the parent process, and end with it."""
     from multiprocessing import parent_process  # noqa: PLC0415  # seldom needed
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -126,14 +126,13 @@ def on_dask(
     scheduler: str | None = None,
     timeout: float = 30,
 ) -> Iterator[tuple[int, R]]:
-    """Run tasks on a Dask cluster, which repeats the tasks of a worker that dies."""
+    """Run tasks on a Dask cluster, which repeats tasks of dead workers."""
     with _dask_client(jobs, scheduler, timeout) as client:
         yield from _with_client(client, function, tasks)
 
 
 @contextmanager
 def _dask_client(jobs: int, scheduler: str | None, timeout: float = 30) -> Iterator[Any]:
-    """Connect to a cluster, or start one of ``jobs`` worker processes."""
     check_dask()
     from distributed import Client, LocalCluster  # noqa: PLC0415
 
@@ -144,7 +143,7 @@ def _dask_client(jobs: int, scheduler: str | None, timeout: float = 30) -> Itera
                 n_workers=jobs,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address="127.0.0.1:0",  # None would be one fixed port for all clusters
+                dashboard_address="127.0.0.1:0",  # None would be one port for all clusters
                 scheduler_kwargs={"dashboard": False},
                 silence_logs=50,
             )
@@ -173,18 +172,14 @@ def _with_client(client: Any, function: Callable[[T], R], tasks: Sequence[T]) ->
 
 
 class Execute(Protocol):
-    """Runs a function on tasks, and yields the index and the result of each, in any order."""
+    """Yields indices and results of tasks in any order."""
 
     def __call__(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]: ...
 
 
 @contextmanager
 def open_executor(jobs: int, executor: str, scheduler: str | None = None) -> Iterator[Execute]:
-    """Yield a function that runs several lists of tasks, one after the other, on one cluster.
-
-    Args:
-        executor: one of :data:`~accel.base.run_choices.EXECUTORS`.
-    """
+    """Yield a function that runs lists of tasks on one of :data:`~accel.base.run_choices.EXECUTORS`."""
     if executor == "dask":
         with _dask_client(jobs, scheduler) as client:
             yield lambda function, tasks: _with_client(client, function, tasks)

@@ -20,17 +20,16 @@ from accel.core.isa import check_encodable
 from accel.sweeps.sweep_points import Point, Run, Source, Synthesis, Values
 
 RUN_PREFIX = "run."
-"""Prefix of a timing field that is set for the run only. The schedule is made without it."""
+"""Prefix of a timing field of the run, which the schedule ignores."""
 TILE_SIDES = tuple(
     dict.fromkeys(side.key for operator in OPERATORS.values() for side in operator.planner.sides)
 )
 GRID_KEYS = ("label", "config", "mapping", "vthreads", *TILE_SIDES, "schedule", "cells")
-"""Keys of a grid that are no configuration fields."""
 DEFAULT_CONFIG = "gemm8x8"
 
 
 def grid_keys() -> list[str]:
-    """Return every key that a grid accepts."""
+    """Return all keys of a grid."""
     timing = [RUN_PREFIX + name for name, spec in SPECS.items() if spec.kind == "timing"]
     return [*GRID_KEYS, "zip", *SPECS, *timing]
 
@@ -38,10 +37,10 @@ def grid_keys() -> list[str]:
 def grid_points(
     workloads: list[dict[str, Any]], grids: list[dict[str, Any]], *, seed: int = 0, folder: Path | None = None
 ) -> list[Point]:
-    """Return the points of all workloads on all grids, without duplicates.
+    """Return points of all workloads on all grids, without duplicates.
 
     Args:
-        workloads: a name and parameters each. Lists span several workloads.
+        workloads: names and parameters. Lists span several workloads.
     """
     seed = check_integer("seed", seed, least=0, error=SweepError)
     found: dict[Point, None] = {}
@@ -69,7 +68,7 @@ def _errors_name(workload: Mapping[str, Any], values: Mapping[str, Any] | None =
 
 
 def expand(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield every choice from the lists of a table. The last list varies fastest.
+    """Yield every choice of a table's lists. The last list varies fastest.
 
     For example, ``{"a": [1, 2], "b": 3}`` yields ``{"a": 1, "b": 3}`` and ``{"a": 2, "b": 3}``.
     """
@@ -88,7 +87,7 @@ def expand(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def flatten(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace a table ``run`` by keys with the prefix ``run.``."""
+    """Replace a table ``run`` by keys ``run.NAME``."""
     flat: dict[str, Any] = {}
     for name, value in table.items():
         if name == RUN_PREFIX[:-1] and isinstance(value, Mapping):
@@ -127,7 +126,7 @@ def _check_keys(grid: Mapping[str, Any]) -> None:
 
 
 def _with_tuples(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn lists into tuples for tuple parameters. All remaining lists are axes."""
+    """All lists except tuple parameters are axes."""
     name = table.get("name")
     if not isinstance(name, str):
         return dict(table)  # _workload() reports it

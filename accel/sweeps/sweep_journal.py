@@ -1,7 +1,7 @@
-"""The journal of a sweep, so that no point is measured twice.
+"""The journal of a sweep avoids measuring a point twice.
 
-A line is a JSON object with the ``key`` of a task, its ``figures``, and ``check``, 16 hexadecimal digits of
-the SHA-256 of both. Journals of earlier releases have no checks. Damaged lines are reported and ignored.
+A line is JSON with a task's ``key``, ``figures``, and ``check``: 16 hexadecimal digits of the SHA-256 of
+both, which earlier releases lack. Damaged lines are reported and ignored.
 """
 
 import hashlib
@@ -19,25 +19,25 @@ from accel.sweeps.task_figures import Figures, check_figures
 
 _LINE_START = b'{"key": "'
 _MAX_LINE_BYTES = 1 << 20
-"""A hundred times the line of a usual point."""
+"""A hundred times a usual line."""
 _MAX_JOURNAL_BYTES = 1 << 30
-"""About half a million points, all of which are held in memory."""
+"""About half a million points in memory."""
 _CHECK_DIGITS = 16
 _ENTRIES = {"key", "figures"}
 
 
 class _DamagedLine(Exception):
-    """A damaged line, and why."""
+    """Reason for damage."""
 
 
 class Journal:
-    """Outcomes by key, in a file that one sweep uses at a time.
+    """Figures by key, in a file for one sweep at a time.
 
     Args:
-        path: None for a journal in memory.
+        path: None for memory.
 
     Attributes:
-        damaged: number of each damaged line, from 1, and reason.
+        damaged: damaged lines, from 1, and reasons.
     """
 
     def __init__(self, path: Path | None, *, fresh: bool = False) -> None:
@@ -77,7 +77,6 @@ class Journal:
             self._file = None
 
     def add(self, key: str, figures: Figures) -> None:
-        """Record an outcome on disk."""
         self.known[key] = figures
         if self._path is None:
             return
@@ -93,7 +92,6 @@ class Journal:
             raise self._unusable("written", error) from None
 
     def _lock(self) -> None:
-        """Exclude other sweeps while the file is open."""
         try:
             import fcntl  # noqa: PLC0415  # not on every platform
         except ImportError:
@@ -109,7 +107,7 @@ class Journal:
 
     def _check_regular(self, fresh: bool) -> None:
         assert self._path is not None
-        if not self._path.exists() or self._path.is_dir():  # created, or refused when it is opened
+        if not self._path.exists() or self._path.is_dir():  # created, or refused when opened
             return
         status = self._path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -147,7 +145,7 @@ class Journal:
             self.dropped = True
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield lines, up to one that has no end, or is too long."""
+        """Yield lines up to an unfinished or too long one."""
         assert self._file is not None
         with os.fdopen(os.dup(self._file.fileno()), "rb") as file:  # the lock lasts until both are closed
             file.seek(0)
@@ -187,5 +185,5 @@ class Journal:
 
 
 def _checksum(key: str, figures: object) -> str:
-    """Return a checksum that does not depend on spaces and escapes."""
+    """Spaces and escapes do not matter."""
     return hashlib.sha256(json.dumps([key, figures]).encode()).hexdigest()[:_CHECK_DIGITS]

@@ -20,7 +20,7 @@ Kind = Literal["line", "bars"]
 Scale = Literal["linear", "log2", "log"]
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
-"""The palette of Okabe and Ito, which colour-blind people can distinguish."""
+"""Palette of Okabe and Ito for colour-blind people."""
 MARKERS = "os^Dv<>"
 _INK, _RULE, _EDGE = "#1b1f24", "#e6e6e6", "#888888"
 _MAX_TICKS = 10
@@ -45,7 +45,7 @@ _STYLE = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"), _INK),
 }
 _DARK = {_INK: "#e6e9ed", _RULE: "#3a424b", _EDGE: "#808080", COLORS[0]: "#2487cc", COLORS[6]: "#9aa4ae"}
-"""Colours that a dark page replaces, and by which. All others are visible on both."""
+"""Replaced colours on dark pages. Others are visible on both."""
 
 LABELS = {
     "cycles": "cycles",
@@ -68,9 +68,9 @@ LABELS = {
     "cells_multipliers": "multipliers 18x18",
     **{f"{unit.label}_{state.figure}": f"{unit.label}: {state.label}" for unit in Unit for state in State},
 }
-"""Names of columns on axes. Configuration fields have their names and units."""
+"""Axes' names of columns. Configuration fields have names and units."""
 STALL_COLORS = {state.figure: state.color for state in State}
-"""Colours of states, which are the same in every chart."""
+"""Colours of states as in other charts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +78,9 @@ class Plot:
     """A plot of a table.
 
     Attributes:
-        x: column of the horizontal axis, or of bars.
-        y: columns of the vertical axis, or of parts of bars.
-        by: a line for each combination of these columns.
+        x: column of the horizontal axis or bars.
+        y: columns of the vertical axis or parts of bars.
+        by: a line for each combination of columns.
         kind: ``line``, or ``bars`` for stacked horizontal bars.
         roof: column of a dashed line, the limit of ``y``.
         xscale, yscale: ``linear``, ``log2`` or ``log``.
@@ -114,7 +114,7 @@ class Plot:
 
 
 def make_plot(table: Mapping[str, Any]) -> Plot:
-    """Make a plot from a table of its attributes."""
+    """Make a plot from its attributes."""
     known = [one.name for one in fields(Plot)]
     for key in table:
         if key not in known:
@@ -163,20 +163,20 @@ def draw(plot: Plot, rows: Rows) -> Any:
 def svg(plot: Plot, rows: Rows) -> bytes:
     """Return a self-contained SVG file. Equal rows give equal bytes.
 
-    Colours follow the colour scheme of the page.
+    Colours follow the page's scheme.
     """
     return figure_svg(draw(plot, rows))
 
 
 def figure_svg(figure: Any) -> bytes:
-    """Return a figure of :func:`new_figure` as a self-contained SVG file, see :func:`svg`."""
+    """Return a figure as in :func:`svg`."""
     text = _svg(figure, transparent=True).decode()
     return text.replace("</style>", _dark_style() + "</style>", 1).encode()
 
 
 @contextmanager
 def new_figure() -> Iterator[tuple[Any, Any]]:
-    """Yield an empty figure and its axes, to draw on in the style of all plots."""
+    """Yield an empty figure and axes in the common style."""
     check_matplotlib()
     from matplotlib import rc_context  # noqa: PLC0415
 
@@ -216,7 +216,7 @@ def _figure_class() -> Any:
 
 
 def label(name: str) -> str:
-    """Return the name of a column on an axis."""
+    """Return an axis's name of a column."""
     if name in LABELS:
         return LABELS[name]
     words = name.replace("_", " ")
@@ -271,7 +271,7 @@ def _draw_bars(axes: Any, plot: Plot, rows: Rows) -> None:
     _scale(axes.xaxis, plot.xscale, "cycles", None)
     for position, end in zip(positions, left, strict=True):
         axes.text(end, position, f"  {end:,.0f}", va="center", color=_INK)
-    axes.set_xlim(0, 1.15 * max(left))  # the numbers are right of the bars
+    axes.set_xlim(0, 1.15 * max(left))  # room for numbers
     axes.locator_params(axis="x", nbins=6)
 
 

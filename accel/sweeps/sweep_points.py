@@ -23,7 +23,7 @@ Values = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A program's configuration and schedule.
+    """Configuration and schedule of a program.
 
     Attributes:
         vthreads: None for the compiler's choice.
@@ -54,7 +54,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Synthesis:
-    """A machine whose FPGA cells are counted. ``config`` is a :attr:`Config.hardware`."""
+    """Counts FPGA cells of a :attr:`Config.hardware`."""
 
     config: Config
 
@@ -63,7 +63,7 @@ Task = Run | Synthesis
 
 
 def task_key(task: "DataclassInstance") -> str:
-    """Return a task's key in the journal. Tasks are dataclasses, identified by class name and content."""
+    """Return a task's key in the journal, from class name and content."""
     data = {"version": __version__, "kind": type(task).__name__, "task": asdict(task)}
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -72,7 +72,7 @@ def task_key(task: "DataclassInstance") -> str:
 class Point:
     """A row of the table: a run, and perhaps a synthesis.
 
-    ``labels`` are columns without effect on figures.
+    ``labels`` do not affect figures.
     """
 
     run: Run
@@ -84,7 +84,7 @@ class Point:
         return (self.run,) if self.synthesis is None else (self.run, self.synthesis)
 
     def settings(self) -> dict[str, Any]:
-        """Return the columns known without a measurement."""
+        """Return columns known before measurement."""
         source = self.run.source
         sides = operator_of(source.workload).planner.sides
         config = self.run.machine

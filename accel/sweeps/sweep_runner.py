@@ -1,4 +1,4 @@
-"""Measure the points that are not in the journal, then make the table."""
+"""Measure points that the journal lacks, then make the table."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from accel.sweeps.sweep_task import measure
 from accel.sweeps.task_figures import Figures, is_synthesis
 
 Progress = Callable[[int, int], None]
-"""Called with the number of completed tasks, and of all tasks."""
+"""Called with numbers of complete and all tasks."""
 Note = Callable[[str], None]
 _MAX_NOTED_LINES = 3
 
@@ -38,10 +38,9 @@ def run_sweep(
     """Measure the points of a sweep.
 
     Args:
-        journal: file of measured points, where an interrupted sweep continues.
-        jobs: number of processes. With several, a script needs ``if __name__ == "__main__":``, as for
-            ``multiprocessing``.
-        scheduler: address of a Dask cluster, by default ``jobs`` local processes.
+        journal: file of measurements, for a continuation after an interruption.
+        jobs: number of processes. With several, a script needs ``if __name__ == "__main__":``.
+        scheduler: address of a Dask cluster, or ``jobs`` local processes.
     """
     if executor not in EXECUTORS:
         raise SweepError(f"the executor is {executor!r}; {nearest(executor, EXECUTORS)}")
@@ -66,7 +65,7 @@ def run_sweep(
 
 
 def journal_remarks(log: Journal, *, has_missing: bool) -> list[str]:
-    """Return remarks on damaged lines of a journal."""
+    """Return remarks on damaged lines."""
     remarks = ["its last line had been cut off; that point is measured again"] if log.dropped else []
     if not has_missing:
         return remarks
@@ -79,7 +78,7 @@ def journal_remarks(log: Journal, *, has_missing: bool) -> list[str]:
 
 
 def _forget_other_kinds(tasks: Mapping[str, Task], log: Journal) -> list[str]:
-    """Remove figures of a synthesis from a run's key, and the reverse. Return remarks."""
+    """Drop figures of a synthesis under a run's key, and the reverse. Return remarks."""
     remarks = []
     for key, task in tasks.items():
         if key in log.known and is_synthesis(log.known[key]) != isinstance(task, Synthesis):
@@ -90,14 +89,14 @@ def _forget_other_kinds(tasks: Mapping[str, Task], log: Journal) -> list[str]:
 
 
 def table_of(points: Sequence[Point], log: Journal) -> Table:
-    """Return the rows of measured points."""
+    """Return rows of measured points."""
     rows = []
     for one in points:
         keys = [task_key(task) for task in one.tasks]
         if all(key in log.known for key in keys):
             figures = {column: value for key in keys for column, value in log.known[key].items()}
             if figures.get("vthreads") is None:
-                figures.pop("vthreads", None)  # the setting has the number
+                figures.pop("vthreads", None)  # the setting has it
             rows.append(one.settings() | figures)
     return Table.of(rows)
 
@@ -126,13 +125,13 @@ def sweep(
 
     Args:
         journal, jobs, executor, progress: see :func:`run_sweep`.
-        grid: values or sequences of ``config``, ``mapping``, ``vthreads``, sides of tiles such as ``tile_m``,
-            and configuration fields. ``run`` has timing fields of the run only, ``zip`` lists that advance
-            together.
+        grid: values or sequences of ``config``, ``mapping``, ``vthreads``, sides of tiles, for example
+            ``tile_m``, and configuration fields. ``run`` has timing fields of the run, ``zip`` lists that
+            advance together.
 
     Raises:
-        SweepError: a key of the grid is unknown, or the seed is wrong.
-        ConfigError, ScheduleError: a value is impossible.
+        SweepError: an unknown key, or wrong seed.
+        ConfigError, ScheduleError: an impossible value.
 
     Example:
         ``accel.sweep(accel.gemm(256, 256, 256), vthreads=[1, 2], run={"read_latency": [16, 64, 256]})``

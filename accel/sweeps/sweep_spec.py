@@ -1,4 +1,4 @@
-"""Specifications of sweeps: points and plots."""
+"""Points and plots of sweeps."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -49,17 +49,17 @@ def make_spec(
     vary: Mapping[str, Sequence[Any]] | None = None,
     folder: Path | None = None,
 ) -> Spec:
-    """Make a sweep from the content of a sweep file.
+    """Make a sweep from a file's content.
 
     Args:
         data: ``title``, ``seed``, and lists of tables ``workload``, ``grid`` and ``plot``.
         name: the stem of file names.
-        vary: values by key, which replace parameters of workloads, or else keys of every grid.
+        vary: values by key, which replace parameters of workloads, or keys of grids.
         folder: of files named in the table.
 
     Raises:
         SweepError: the table has another form.
-        ConfigError, ProgramError, ScheduleError, ShapeError: a value is impossible.
+        ConfigError, ProgramError, ScheduleError, ShapeError: an impossible value.
     """
     for key in data:
         if key not in _KEYS:

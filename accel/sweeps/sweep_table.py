@@ -13,7 +13,7 @@ from accel.base.optional_extras import not_installed
 from accel.sweeps.sweep_plots import Plot, draw, make_plot, svg
 
 _REFUSED = ("refused",)
-"""Values of ``error`` for programs that cannot exist, and so are not at fault."""
+"""``error`` of impossible programs, which are not at fault."""
 _SHORT_FIGURES = ("cycles", "utilization", "traffic_bytes", "error")
 
 
@@ -42,7 +42,7 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns, in order."""
+        """Names of columns, in order."""
         return list(self.rows[0]) if self.rows else []
 
     def column(self, name: str) -> list[Any]:
@@ -50,13 +50,13 @@ class Table:
         return [row[name] for row in self.rows]
 
     def check(self, *names: str) -> None:
-        """Raise a SweepError for a column that does not exist."""
+        """Raise a SweepError for an unknown column."""
         for name in names:
             if name not in self.columns:
                 raise SweepError(f"{name!r} is not a column; {nearest(name, self.columns)}")
 
     def where(self, **values: Any) -> "Table":
-        """Return the rows with these values, for example ``table.where(vthreads=2)``."""
+        """Return rows with values, for example ``table.where(vthreads=2)``."""
         self.check(*values)
         return Table([row for row in self.rows if all(row[n] == v for n, v in values.items())])
 
@@ -71,11 +71,11 @@ class Table:
         return [row for row in self.rows if row["error"] in _REFUSED]
 
     def varying(self, settings: Sequence[str]) -> list[str]:
-        """Return the ``settings`` with several values."""
+        """Return ``settings`` with several values."""
         return [name for name in settings if name in self.columns and len(set(self.column(name))) > 1]
 
     def short(self, settings: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-        """Return headings and rows of varying settings and main figures, as text."""
+        """Return headings and rows of varying settings and main figures."""
         names = self.varying(settings) + [name for name in _SHORT_FIGURES if name in self.columns]
         if not any(row.get("error") for row in self.rows):
             names = [name for name in names if name != "error"]
@@ -84,7 +84,7 @@ class Table:
     # --- files -----------------------------------------------------------------------------------
 
     def save_csv(self, path: str | Path) -> None:
-        """Write a CSV file, in which None is an empty field."""
+        """Write a CSV file. None is an empty field."""
         text = io.StringIO()
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         writer.writeheader()
@@ -114,7 +114,7 @@ class Table:
         """Return a matplotlib figure, for example ``table.plot("read_latency", "cycles", by="vthreads")``.
 
         Args:
-            by: columns whose values make a line each.
+            by: a line for each combination of columns.
         """
         return self.draw(make_plot({"x": x, "y": y, "by": by, **options}))
 
@@ -130,7 +130,7 @@ def import_parquet() -> tuple[Any, Any]:
 
 
 def as_text(name: str, value: Any) -> str:
-    """Format a value of a column."""
+    """Format a value."""
     if value is None:
         return ""
     if name.endswith("utilization") or name.endswith("fraction"):

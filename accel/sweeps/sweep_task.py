@@ -1,4 +1,4 @@
-"""Measure a task, in worker processes."""
+"""Measure a task."""
 
 import json
 from functools import lru_cache
@@ -26,11 +26,10 @@ _RESULT_COLUMNS = (
     "uops",
     "mismatches",
 )
-"""Figures of a result that become columns under the same names."""
 
 
 def measure(task: Task) -> Figures:
-    """Return figures by column, or the error of a refused or faulty program."""
+    """Return figures by column, or the error of a program."""
     if isinstance(task, Synthesis):
         from accel.hw.export.ecp5_cells import synthesize  # noqa: PLC0415 - most sweeps need no amaranth
 
@@ -44,7 +43,7 @@ def measure(task: Task) -> Figures:
 
 
 def run_figures(task: Run) -> Figures:
-    """Compile and run a program, and return its figures by column."""
+    """Compile and run a program."""
     program = _compiled(task.source)
     result = program.run(seed=task.seed, **dict(task.timing))
     figures = result.to_dict()

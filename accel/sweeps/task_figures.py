@@ -1,22 +1,21 @@
-"""The figures of a task."""
+"""Figures of a task."""
 
 from accel.base.errors import SweepError
 from accel.base.json_types import shown
 
 Figure = int | float | str | None
 Figures = dict[str, Figure]
-"""Figures by column. A run has at least ``error`` and ``message``, and without an error ``cycles``. A
-synthesis only has counts of cells."""
+"""By column. A run has ``error`` and ``message``, and without an error ``cycles``. A synthesis only has
+counts of cells."""
 
 CELLS = "cells_"
-"""Prefix of the columns of a synthesis."""
 _TEXTS = ("error", "message")
 _LIMIT = 1 << 63
-"""Numbers are smaller, since tables may be written with 64-bit integers."""
+"""Tables may have 64-bit integers."""
 
 
 def check_figures(figures: object) -> Figures:
-    """Return figures, or raise a SweepError about the first wrong entry."""
+    """Raise a SweepError about the first wrong entry."""
     if not isinstance(figures, dict) or not figures:
         raise SweepError(f"figures is {shown(figures)}; an object of figures by name is needed")
     for name, figure in figures.items():
@@ -32,7 +31,7 @@ def check_figures(figures: object) -> Figures:
 
 
 def is_synthesis(figures: Figures) -> bool:
-    """Whether figures are those of a synthesis."""
+    """Whether figures are of a synthesis."""
     return all(name.startswith(CELLS) for name in figures)
 
 
@@ -45,7 +44,7 @@ def _check(name: str, figure: object) -> None:
 
 
 def _is_unicode(text: str) -> bool:
-    """False for half a surrogate pair, which cannot be written."""
+    """Half a surrogate pair cannot be written."""
     try:
         text.encode()
     except UnicodeEncodeError:

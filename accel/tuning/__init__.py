@@ -1,4 +1,4 @@
-"""Tuning: the search for the fastest schedule of a computation on a machine."""
+"""Tuning: search for the fastest schedule."""
 
 from accel.tuning.tune import Tuning, tune
 

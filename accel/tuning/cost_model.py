@@ -1,7 +1,6 @@
-"""A learned cost model: gradient boosted trees that rank points by their measured cycles.
+"""A learned cost model: gradient boosted trees rank points by cycles.
 
-The trees are LightGBM's, with its LambdaRank objective. They start from the analytical model's ranking, and
-learn where it is wrong.
+LightGBM's trees, with its LambdaRank objective, correct the analytical model's ranking.
 """
 
 from collections.abc import Sequence
@@ -16,17 +15,15 @@ from accel.base.optional_extras import not_installed
 FloatArray = npt.NDArray[np.float64]
 Features = dict[str, float]
 Group = Sequence[tuple[Features, int]]
-"""Points of one computation on one machine, each with its features and its measured cycles."""
+"""Features and measured cycles of points of one computation on one machine."""
 
 _MIN_POINTS = 6
-"""Measured points below which the analytical model ranks alone."""
 _GRADES = 31
-"""Relevance grades of LambdaRank, from 0 for the slowest points."""
+"""Relevance grades, from 0 for the slowest points."""
 _MAX_GROUP = 2000
-"""Points of a group that the trees learn from: the fastest ones, and a sample of the others. LightGBM takes
-at most 10,000."""
+"""The trees learn from the fastest points of a group, and a sample of others. LightGBM takes at most
+10,000."""
 _BEST_SHARE = 0.5
-"""Share of the fastest points among them."""
 _PARAMETERS: dict[str, Any] = {
     "objective": "lambdarank",
     "lambdarank_truncation_level": 64,
@@ -36,7 +33,7 @@ _PARAMETERS: dict[str, Any] = {
     "min_data_in_leaf": 3,
     "min_data_in_bin": 1,
     "feature_fraction": 0.7,
-    "lambda_l2": 0.01,  # second derivatives of a ranking of few points are small
+    "lambda_l2": 0.01,  # few points have small second derivatives
     "num_threads": 1,
     "deterministic": True,
     "force_row_wise": True,
@@ -44,7 +41,7 @@ _PARAMETERS: dict[str, Any] = {
 }
 _ROUNDS = 60
 _PRIOR_SCALE = 8.0
-"""Score of a point whose predicted cycles are half of another's, before the trees change it."""
+"""Initial difference of scores for half the predicted cycles."""
 
 
 def check_lightgbm() -> None:
@@ -59,8 +56,8 @@ class CostModel:
     """Ranks points by features. Higher scores are faster.
 
     Args:
-        earlier: groups of earlier records, which the trees learn from as well.
-        seed: of the samples that trees are built from.
+        earlier: groups of earlier records to learn from.
+        seed: of the trees' samples.
     """
 
     def __init__(self, earlier: Sequence[Group] = (), seed: int = 0) -> None:
@@ -70,7 +67,6 @@ class CostModel:
         self._trees: Any = None
 
     def fit(self, measured: Group) -> None:
-        """Learn from the points that are measured so far."""
         groups = [*self._earlier, *([measured] if len(measured) >= _MIN_POINTS else [])]
         if not groups:
             self._trees = None
@@ -93,7 +89,6 @@ class CostModel:
         )
 
     def scores(self, rows: Sequence[Features]) -> FloatArray:
-        """Return the score of each point."""
         prior = _prior(rows)
         if self._trees is None or not rows:
             return prior
@@ -109,8 +104,8 @@ def _prior(rows: Sequence[Features]) -> FloatArray:
 
 
 def _grades(cycles: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return relevance grades: the fastest point has the highest, and each one below stands for a few percent
-    more cycles, more of them among slow points."""
+    """The fastest point has the highest grade. Each lower grade is a few percent slower, and more among
+    slow points."""
     slower = np.log2(cycles / cycles.min())
     grades = _GRADES - np.round(8 * np.log2(1 + 16 * slower))
     found: npt.NDArray[np.int64] = np.maximum(grades, 0).astype(np.int64)

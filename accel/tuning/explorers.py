@@ -1,4 +1,4 @@
-"""Explorers: which points to measure next."""
+"""Explorers choose the next points to measure."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -7,17 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from accel.base.errors import TuningError, nearest
+from accel.base.run_choices import EXPLORERS, WITH_RECORDS
 from accel.tuning.cost_model import CostModel, Features, Group, check_lightgbm
 from accel.tuning.search_space import ENUMERABLE, Point, SearchSpace
 
-WITH_RECORDS = "+records"
-"""End of the names of explorers that learn from records of other computations."""
 _MAX_PREDICTED = 2000
-"""Points that the analytical model predicts where each prediction lowers a schedule."""
+"""Maximum of predicted points if each prediction lowers a schedule."""
 _RANDOM_SHARE = 0.125
-"""Share of points that learned explorers propose at random, so that the cost model sees others, too."""
+"""Share of random points, so that the cost model sees others, too."""
 _MAX_REJECTED = 1000
-"""Random points in a row that are known already, after which a space counts as exhausted."""
+"""Known random points in a row after which a space counts as exhausted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +24,7 @@ class Trial:
     """A measured point.
 
     Attributes:
-        cycles: simulated cycles, or None if the schedule is invalid.
+        cycles: None if the schedule is invalid.
         error: the message of an invalid schedule.
     """
 
@@ -38,7 +37,6 @@ class Explorer(ABC):
     """Proposes points of a space.
 
     Args:
-        space: the space.
         seed: of all random choices.
         earlier: points of other computations, for cost models.
     """
@@ -51,15 +49,10 @@ class Explorer(ABC):
         self.seed = seed
         self.earlier = earlier
         self.known: set[Point] = set()
-        """Points that were proposed or measured before."""
 
     def propose(self, trials: Sequence[Trial], count: int) -> list[Point]:
-        """Return up to ``count`` new points to measure, the most promising ones first. An empty list means
-        that there are no more.
-
-        Args:
-            trials: all points measured so far.
-        """
+        """Return up to ``count`` new points, the most promising first, or none at the end. ``trials`` are
+        all measured points."""
         self.known.update(trial.point for trial in trials)
         found = list(dict.fromkeys(self._propose(trials, count)))[:count]
         self.known.update(found)
@@ -67,10 +60,9 @@ class Explorer(ABC):
 
     @abstractmethod
     def _propose(self, trials: Sequence[Trial], count: int) -> list[Point]:
-        """Return points that are not known."""
+        """Return points that are not in :attr:`known`."""
 
     def random_points(self, count: int) -> list[Point]:
-        """Return up to ``count`` random points that are not known."""
         valid = self.space.valid_points
         if valid is not None and len(valid) - len(self.known) < 4 * count:  # few are left
             rest = [point for point in valid if point not in self.known]
@@ -94,7 +86,7 @@ class RandomExplorer(Explorer):
 
 
 class ExhaustiveExplorer(Explorer):
-    """Takes all valid points in order."""
+    """Takes valid points in order."""
 
     def __init__(self, space: SearchSpace, seed: int, earlier: Sequence[Group] = ()) -> None:
         super().__init__(space, seed, earlier)
@@ -117,7 +109,7 @@ class ExhaustiveExplorer(Explorer):
 
 
 class ModelExplorer(Explorer):
-    """Takes points by the cycles that the analytical model predicts, the fewest first."""
+    """Takes points by predicted cycles, the fewest first."""
 
     def __init__(self, space: SearchSpace, seed: int, earlier: Sequence[Group] = ()) -> None:
         super().__init__(space, seed, earlier)
@@ -140,9 +132,9 @@ class ModelExplorer(Explorer):
 
 
 class LearnedExplorer(Explorer):
-    """Searches for points with high scores of a cost model that learns from the trials.
+    """Searches for high scores of a cost model that learns from trials.
 
-    A round fits the model, searches, and proposes the best points that it found, and some random ones.
+    A round fits the model, and proposes the best found points and some random ones.
     """
 
     uses_trees = True
@@ -169,14 +161,10 @@ class LearnedExplorer(Explorer):
 
     @abstractmethod
     def _search(self, measured: Sequence[Point]) -> None:
-        """Score points that the model prefers, with :meth:`score`.
-
-        Args:
-            measured: measured points, the fastest first.
-        """
+        """Call :meth:`score` for promising points. The fastest of ``measured`` is first."""
 
     def score(self, points: Sequence[Point]) -> list[float]:
-        """Return the scores of points. Points whose schedules cannot be lowered have the lowest."""
+        """A point whose schedule cannot be lowered has the lowest score."""
         new = [point for point in dict.fromkeys(points) if point not in self._scores]
         features = [self.space.features(point) for point in new]
         known: list[Features] = [one for one in features if one is not None]
@@ -195,13 +183,13 @@ class LearnedExplorer(Explorer):
 
 
 class AnnealingExplorer(LearnedExplorer):
-    """Walks through the space from several points at once. A walk takes a step to a neighbour with a higher
-    score always, and to one with a lower score with a probability that falls from step to step."""
+    """Walks from several points at once. A step to a neighbour with a higher score is always taken, one to
+    a lower score with a falling probability."""
 
     _WALKS = 24
     _STEPS = 24
     _START = 2.0
-    """The difference of scores that the first step bridges with a probability of 1 / e."""
+    """Difference of scores that the first step accepts with a probability of 1 / e."""
 
     def _search(self, measured: Sequence[Point]) -> None:
         kept = list(measured[: self._WALKS // 2])
@@ -218,8 +206,8 @@ class AnnealingExplorer(LearnedExplorer):
 
 
 class EvolutionExplorer(LearnedExplorer):
-    """Breeds generations of points: each has values of two points of the one before, or differs from one of
-    them in a knob. Points with higher scores have more descendants."""
+    """Breeds generations: a point has values of two earlier points, or differs from one in a knob. Higher
+    scores have more descendants."""
 
     _POPULATION = 64
     _GENERATIONS = 6
@@ -249,27 +237,25 @@ def _rank(trial: Trial) -> float:
     return np.inf if trial.cycles is None else trial.cycles
 
 
-EXPLORERS: dict[str, Callable[[SearchSpace, int, Sequence[Group]], Explorer]] = {
+_EXPLORERS: dict[str, Callable[[SearchSpace, int, Sequence[Group]], Explorer]] = {
     "random": RandomExplorer,
     "exhaustive": ExhaustiveExplorer,
     "model": ModelExplorer,
     "annealing": AnnealingExplorer,
     "evolution": EvolutionExplorer,
-    f"annealing{WITH_RECORDS}": AnnealingExplorer,
-    f"evolution{WITH_RECORDS}": EvolutionExplorer,
 }
-"""Explorers by name. Those with ``+records`` start with a cost model that knows other computations."""
 
 
 def make_explorer(name: str, space: SearchSpace, seed: int, earlier: Sequence[Group] = ()) -> Explorer:
-    """Return an explorer by its name.
+    """Return an explorer by name.
 
     Args:
-        earlier: points of other computations, for explorers ``+records``. The others do not learn from them.
+        earlier: points of other computations, for ``+records``.
 
     Raises:
-        TuningError: the name is unknown, or the explorer needs LightGBM and it is missing.
+        TuningError: unknown name, or missing LightGBM.
     """
     if name not in EXPLORERS:
         raise TuningError(f"the explorer is {name!r}; {nearest(name, EXPLORERS)}")
-    return EXPLORERS[name](space, seed, earlier if name.endswith(WITH_RECORDS) else ())
+    make = _EXPLORERS[name.removesuffix(WITH_RECORDS)]
+    return make(space, seed, earlier if name.endswith(WITH_RECORDS) else ())

@@ -1,7 +1,6 @@
-"""Measure schedules: compile and simulate their timing only, in this process or in several others.
+"""Compile schedules, and simulate their timing, in this process or others.
 
-A candidate is neither proven free of races nor run on data. :func:`accel.tuning.tune.tune` does both with the
-fastest one.
+Only the fastest candidate is proven and run on data, by :func:`accel.tuning.tune.tune`.
 """
 
 import json
@@ -29,19 +28,14 @@ from accel.sim.timing.timing_model import simulate_timing
 from accel.sweeps.executors import start_worker, without_interrupts
 
 _MAX_DEATHS = 3
-"""Times in a row that workers may die before the remaining schedules run one at a time."""
+"""Deaths of workers in a row before schedules run one at a time."""
 _DEATH = "the worker process died while it measured this schedule"
 DEFAULT_TIMEOUT = 120
-"""Seconds after which the measurement of a schedule is abandoned."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a measurement: cycles, or an error.
-
-    Attributes:
-        seconds: time that the measurement took.
-    """
+    """Cycles or an error, and the seconds of the measurement."""
 
     cycles: int | None = None
     error: str | None = None
@@ -67,10 +61,10 @@ def measure_schedule(schedule: Schedule, config: Config) -> Outcome:
 
 
 def rebuild(outputs: Sequence[Tensor], steps: Sequence[Step], config: Config) -> Schedule:
-    """Return a schedule from its steps.
+    """Make a schedule from steps.
 
     Raises:
-        ScheduleError: a step does not apply.
+        ScheduleError: for an impossible step.
     """
     schedule, machine = create_schedule(outputs), Machine(config)
     apply_steps(schedule, steps, machine.intrinsic, machine.scope)
@@ -78,8 +72,8 @@ def rebuild(outputs: Sequence[Tensor], steps: Sequence[Step], config: Config) ->
 
 
 def can_rebuild(schedule: Schedule, config: Config) -> bool:
-    """Return whether another process can rebuild a schedule: it uses the machine's own intrinsics and ALU
-    operations only."""
+    """Whether another process can rebuild a schedule, from the machine's own intrinsics and ALU
+    operations."""
     if config.operations != Config().operations:
         return False
     try:
@@ -90,16 +84,14 @@ def can_rebuild(schedule: Schedule, config: Config) -> bool:
 
 
 class Measurer:
-    """Measures the schedules of one computation on one machine.
+    """Measures schedules of a computation.
 
     Args:
-        outputs: outputs of the computation.
-        config: the machine.
-        jobs: number of processes. With 1, this process measures.
-        timeout: seconds after which a measurement in another process is abandoned.
+        jobs: number of processes. 1 is this process.
+        timeout: seconds for a measurement in another process.
 
     Attributes:
-        deaths: workers that died so far. Others repeat their measurements.
+        deaths: died workers. Others repeat their measurements.
     """
 
     def __init__(
@@ -120,11 +112,7 @@ class Measurer:
         self.close(abandon=kind is not None)
 
     def close(self, *, abandon: bool = False) -> None:
-        """End the workers.
-
-        Args:
-            abandon: end them without waiting for their measurements.
-        """
+        """End the workers, with ``abandon`` without waiting for measurements."""
         if self._pool is None:
             return
         if abandon:
@@ -135,11 +123,10 @@ class Measurer:
 
     @property
     def worker_ids(self) -> list[int]:
-        """The process ids of the running workers."""
         return [] if self._pool is None else list(self._pool._processes)
 
     def measure(self, schedules: Sequence[Schedule]) -> Iterator[tuple[int, Outcome]]:
-        """Measure schedules. Yields the number of each, and its outcome, in the order of completion."""
+        """Yield numbers and outcomes in the order of completion."""
         if self._jobs == 1:
             for number, schedule in enumerate(schedules):
                 yield number, measure_schedule(schedule, self._config)
@@ -188,7 +175,7 @@ class Measurer:
 
 
 _task: tuple[Sequence[Tensor], Config, float] | None = None
-"""Of a worker: outputs of the computation, machine, and timeout in seconds."""
+"""A worker's outputs, machine and timeout in seconds."""
 
 
 def _start(data: str, timeout: float) -> None:
@@ -209,7 +196,7 @@ def _measure_steps(steps: list[Step]) -> Outcome:
 
 
 class _time_limit:  # noqa: N801  # a context manager
-    """Raise _TimedOut after some seconds, where the platform has timers."""
+    """Raise _TimedOut, if the platform has timers."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

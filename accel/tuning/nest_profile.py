@@ -1,8 +1,7 @@
-"""Counts of a loop nest: bytes, executions and reuse, without emitting its instructions.
+"""Bytes, executions and reuse of a loop nest, without its instructions.
 
-The counts are those of the tensorized nest, with two simplifications. Conditions on the innermost loops, as
-at the borders of a picture, count as true. A loop nest with more than ``_MAX_ITERATIONS`` distinct iterations
-is sampled.
+The counts are of the tensorized nest, with two simplifications. Conditions on the innermost loops, for
+example at borders of a picture, count as true. More than ``_MAX_ITERATIONS`` distinct iterations are sampled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,13 +36,11 @@ from accel.compiler.schedule.schedule import Schedule
 from accel.core.config import Config
 
 _MAX_ITERATIONS = 4096
-"""Iterations whose extents are evaluated exactly."""
 SCOPES = ("inp_buffer", "wgt_buffer", "acc_buffer")
-"""The scratchpads that a profile describes one by one."""
 _REQUEST_CYCLES = 6.0
-"""Cycles of a transfer in addition to its beats: start, request and first pad word."""
+"""Start, request and first pad word of a transfer."""
 _INSTRUCTION_CYCLES = 4.0
-"""Cycles of a GEMM or ALU instruction in addition to its slots: token, dispatch, start."""
+"""Token, dispatch and start of a GEMM or ALU instruction."""
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -53,11 +50,10 @@ class ScopeCounts:
     """Counts of one scratchpad.
 
     Attributes:
-        elements: elements of its buffers, all sets together.
-        depth: elements that it can hold.
-        sets: the largest number of sets of a buffer.
-        loads: LOADs into it.
-        bytes: bytes of these LOADs.
+        elements: of buffers, in all sets.
+        depth: capacity in elements.
+        sets: maximum sets of a buffer.
+        bytes: of LOADs.
     """
 
     elements: int = 0
@@ -72,13 +68,13 @@ class NestProfile:
     """Counts of a nest.
 
     Attributes:
-        scopes: by name, for each of :data:`SCOPES`.
-        other_bytes: bytes that LOADs move into other scratchpads.
-        load_rows: rows of all LOADs.
+        scopes: by name, see :data:`SCOPES`.
+        other_bytes: of LOADs into other scratchpads.
+        load_rows: of all LOADs.
         stores, store_bytes: STOREs and their bytes.
         products, product_slots: GEMM instructions and their slots.
         alu, alu_slots: ALU instructions and their slots.
-        resets: slots that set sums to zero.
+        resets: slots to set sums to zero.
         threads: virtual threads.
         largest_loop: iterations of the outermost loop.
     """
@@ -107,11 +103,11 @@ class NestProfile:
 
 @dataclass(frozen=True)
 class _Point:
-    """The iterations in which a statement runs.
+    """Iterations of a statement.
 
     Attributes:
-        at: values of the loop variables that extents depend on, one element per distinct iteration.
-        weights: executions per distinct iteration.
+        at: values of loop variables that extents depend on, by distinct iteration.
+        weights: executions by distinct iteration.
     """
 
     at: Mapping[IterVar, npt.NDArray[Any]]
@@ -122,16 +118,16 @@ class _Point:
         return float(self.weights.sum())
 
     def values(self, expr: Expr) -> FloatArray:
-        """Return an expression's values. Variables that are not known count as 0."""
+        """Unknown variables count as 0."""
         known = {v: self.at.get(v, np.zeros(1, dtype=np.int64)) for v in variables(expr)}
         return np.broadcast_to(values_at(expr, known), self.weights.shape).astype(np.float64)
 
 
 def profile_schedule(schedule: Schedule, config: Config) -> NestProfile:
-    """Lower a schedule to its nest, and return its counts. No instruction is emitted.
+    """Lower a schedule to its nest, and return its counts.
 
     Raises:
-        ScheduleError: the schedule cannot be lowered, or its buffers do not fit the scratchpads.
+        ScheduleError: the schedule cannot be lowered, or does not fit the scratchpads.
     """
     nest = run_passes(Compilation(schedule=schedule)).nest
     found = profile_nest(nest, config)
@@ -147,7 +143,7 @@ def profile_nest(nest: Nest, config: Config) -> NestProfile:
     """Return the counts of a nest.
 
     Raises:
-        ScheduleError: the buffers do not fit the scratchpads.
+        ScheduleError: buffers do not fit the scratchpads.
     """
     elements = buffer_elements(nest)
     place_buffers(nest.locals, elements)
@@ -164,16 +160,14 @@ def profile_nest(nest: Nest, config: Config) -> NestProfile:
 
 
 class _Walk:
-    """A walk over a nest that adds its statements to a profile."""
-
     def __init__(self, profile: NestProfile) -> None:
         self.profile = profile
         self._used: dict[int, frozenset[IterVar]] = {}
         self._perfect = 0
-        """Innermost loops around the current statement that contain nothing else."""
+        """Innermost perfect loops around the current statement."""
 
     def run(self, nodes: Sequence[Node], points: list[_Point], loops: list[IterVar]) -> None:
-        """Add statements. ``points`` are those outside all loops, then inside one loop more each."""
+        """``points`` are outside all loops, then inside each further loop."""
         for node in nodes:
             if isinstance(node, For):
                 self._run_loop(node, points, loops)
@@ -199,7 +193,7 @@ class _Walk:
         self._perfect = before
 
     def _used_inside(self, loop: For) -> frozenset[IterVar]:
-        """Return the variables that extents of regions and loops inside a loop depend on."""
+        """Return variables on which extents of regions and loops inside depend."""
         if id(loop) not in self._used:
             used: set[IterVar] = set()
             for node in walk_nodes(loop.body):
@@ -250,7 +244,7 @@ class _Walk:
 
 
 def _guarded(guard: Guard, point: _Point) -> _Point:
-    """Return the iterations in which conditions hold. Those on unknown variables count as true."""
+    """Conditions on unknown variables count as true."""
     holds = np.ones(point.weights.shape, dtype=bool)
     for a, b in guard.conditions:
         if all(v in point.at for side in (a, b) for v in variables(side)):
@@ -259,7 +253,6 @@ def _guarded(guard: Guard, point: _Point) -> _Point:
 
 
 def _entered(loop: For, point: _Point, is_used: bool) -> _Point:
-    """Return the iterations inside a loop."""
     extents = np.maximum(point.values(loop.extent), 0)
     if not is_used:
         return _Point(point.at, point.weights * extents)
@@ -279,7 +272,7 @@ def _region_variables(region: Region) -> set[IterVar]:
 
 
 def _region_bytes(region: Region, point: _Point) -> tuple[float, float]:
-    """Return the bytes of a region over all iterations, and its rows: runs along the last dimension."""
+    """Return bytes over all iterations, and rows: runs along the last dimension."""
     extents = [np.maximum(point.values(one.extent), 0) for one in region.ranges]
     item = np.dtype(region.buffer.dtype).itemsize
     rows = prod(extents[:-1], start=np.ones(point.weights.shape))
@@ -290,10 +283,10 @@ def _region_bytes(region: Region, point: _Point) -> tuple[float, float]:
 
 
 def estimate_cycles(profile: NestProfile, config: Config) -> float:
-    """Return the cycles that counts alone suggest: the analytical model of computations without a planner.
+    """Estimate cycles from counts, for computations without a planner.
 
-    The bus moves one beat per cycle, and the compute unit has one slot per cycle. With several buffer sets,
-    the units overlap, and the busiest one determines the cycles. Otherwise their times add up.
+    The bus moves a beat per cycle, and the compute unit has a slot per cycle. With several buffer sets, units
+    overlap, and the busiest determines the cycles. Otherwise times add up.
     """
     bus = config.bus_bytes
     load = profile.load_bytes / bus + _REQUEST_CYCLES * profile.loads
@@ -312,7 +305,7 @@ def estimate_cycles(profile: NestProfile, config: Config) -> float:
 
 
 def profile_features(profile: NestProfile, config: Config) -> dict[str, float]:
-    """Return named features of a nest: logarithms of counts, shares of scratchpads, and reuse."""
+    """Return logarithms of counts, shares of scratchpads, and reuse by name."""
     features = {
         "load_bytes": _log(profile.load_bytes),
         "load_rows": _log(profile.load_rows),

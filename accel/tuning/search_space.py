@@ -1,4 +1,4 @@
-"""Search spaces: the points among which an explorer looks for the fastest schedule."""
+"""Search spaces: the points of explorers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -25,25 +25,22 @@ from accel.core.config import Config
 from accel.tuning.nest_profile import estimate_cycles, profile_features, profile_schedule
 
 Point = tuple[int, ...]
-"""The number of the chosen value of each knob."""
+"""Index of each knob's value."""
 Generator = np.random.Generator
 
 ENUMERABLE = 200_000
-"""Points up to which a space is enumerated, to know its valid points."""
+"""Maximum size of an enumerated space."""
 _MAX_TRIES = 200
-"""Random points that are tried before a space counts as empty."""
+"""Random points to try before a space counts as empty."""
 
 
 class SearchSpace(ABC):
-    """The points of a computation on a machine.
+    """Points of a computation on a machine.
 
     Attributes:
-        name: name of the computation.
-        machine: the machine.
-        outputs: outputs of the computation that schedules are for.
-        knobs: the choices.
-        source: outputs of the user's computation, if a mapping replaced it, otherwise ``outputs``.
-        mapping: name of the mapping.
+        name: of the computation.
+        outputs: of the scheduled computation.
+        source: outputs of the user's computation, before a mapping.
     """
 
     name: str
@@ -53,16 +50,16 @@ class SearchSpace(ABC):
     mapping: str = PLAIN
     knobs: tuple[Knob, ...]
     default_point: Point | None = None
-    """The point of the default schedule, if there is one."""
+    """The default schedule, if any."""
     predicts_cheaply = False
-    """Whether the model predicts a point without lowering its schedule."""
+    """Whether the model predicts without lowering a schedule."""
 
     def __init__(self) -> None:
         self._schedules: dict[Point, Schedule | ScheduleError] = {}
         self._features: dict[Point, dict[str, float] | None] = {}
 
     def any_schedule(self) -> Schedule:
-        """Return the schedule of a point that was built before, or of a random one."""
+        """Return a built schedule, or a random one."""
         for found in self._schedules.values():
             if isinstance(found, Schedule):
                 return found
@@ -74,15 +71,13 @@ class SearchSpace(ABC):
 
     @property
     def size(self) -> int:
-        """The number of combinations of values, valid or not."""
         return prod(len(one.values) for one in self.knobs)
 
     def choices(self, point: Point) -> dict[str, Any]:
-        """Return the values of a point by knob."""
         return {one.name: one.values[n] for one, n in zip(self.knobs, point, strict=True)}
 
     def point(self, choices: Mapping[str, Any]) -> Point | None:
-        """Return the point with these values, or None if it is not in the space. Orders may be lists."""
+        """Return the point with these values, or None if outside of the space. Orders may be lists."""
         found = []
         for one in self.knobs:
             value = choices.get(one.name)
@@ -94,23 +89,18 @@ class SearchSpace(ABC):
 
     @abstractmethod
     def exclusion(self, point: Point) -> str | None:
-        """Return why a point is excluded before anything is built, or None."""
+        """Return why a point is excluded before building, or None."""
 
     @property
     @abstractmethod
     def valid_points(self) -> list[Point] | None:
-        """All points that no constraint excludes, or None in a space that is too large to enumerate."""
+        """Points without an exclusion, or None if the space is too large to enumerate."""
 
     @abstractmethod
     def _build(self, point: Point) -> Schedule:
-        """Return a point's schedule, or raise a ScheduleError."""
+        """Return a schedule, or raise a ScheduleError."""
 
     def schedule(self, point: Point) -> Schedule:
-        """Return a point's schedule.
-
-        Raises:
-            ScheduleError: a step does not apply.
-        """
         found = self._schedules.get(point)
         if found is None:
             try:
@@ -123,13 +113,12 @@ class SearchSpace(ABC):
         return found
 
     def forget(self) -> None:
-        """Drop schedules and features, to bound memory."""
         self._schedules.clear()
 
     def features(self, point: Point) -> dict[str, float] | None:
-        """Return a point's features, or None if its schedule cannot be lowered or does not fit.
+        """Return features, or None if the schedule cannot be lowered or does not fit.
 
-        ``predicted`` is the logarithm, to base 2, of the cycles that the analytical model predicts.
+        ``predicted`` is the binary logarithm of the analytical model's cycles.
         """
         if point not in self._features:
             try:
@@ -146,26 +135,23 @@ class SearchSpace(ABC):
         return self._features[point]
 
     def provide_features(self, features: Mapping[Point, dict[str, float] | None]) -> None:
-        """Take features from records, instead of lowering the schedules again."""
+        """Take features from records, without lowering schedules."""
         self._features.update(features)
 
     def predicted(self, point: Point) -> float | None:
-        """Return the logarithm, to base 2, of the cycles that the analytical model predicts, or None if the
-        schedule cannot be lowered or does not fit."""
         features = self.features(point)
         return None if features is None else features["predicted"]
 
     def _planner_prediction(self, point: Point) -> float | None:
-        """Return the planner's prediction in cycles, if a planner knows the point."""
         return None
 
     # --- random steps ------------------------------------------------------------------------------------
 
     def random_point(self, rng: Generator) -> Point:
-        """Return a random point that no constraint excludes.
+        """Return a random valid point.
 
         Raises:
-            TuningError: there is none, or next to none.
+            TuningError: no valid point was found.
         """
         valid = self.valid_points
         if valid is not None:
@@ -181,13 +167,13 @@ class SearchSpace(ABC):
         )
 
     def neighbour(self, point: Point, rng: Generator) -> Point:
-        """Return a random valid point that differs in one knob, or in a few if there is none."""
+        """Return a random valid point that differs in one knob, or else in a few."""
         for _ in range(_MAX_TRIES):
             at = int(rng.integers(len(point)))
             count = len(self.knobs[at].values)
             if count < 2:
                 continue
-            if rng.random() < 0.5:  # a value next to the current one
+            if rng.random() < 0.5:  # a value next to it
                 value = min(max(point[at] + (1 if rng.random() < 0.5 else -1), 0), count - 1)
             else:
                 value = int(rng.integers(count))
@@ -197,7 +183,7 @@ class SearchSpace(ABC):
         return self.random_point(rng)
 
     def crossed(self, a: Point, b: Point, rng: Generator) -> Point:
-        """Return a valid point with values of two others."""
+        """Return a valid point with values of both."""
         for _ in range(8):
             takes_first = rng.random(len(a)) < 0.5
             mixed = tuple(x if first else y for x, y, first in zip(a, b, takes_first, strict=True))
@@ -207,7 +193,7 @@ class SearchSpace(ABC):
         return a
 
     def nearest_valid(self, point: Point, rng: Generator) -> Point | None:
-        """Return the point if it is valid, maybe a valid one near it, or None."""
+        """Return the point, perhaps a near one, or None."""
         return point if self.exclusion(point) is None else None
 
 
@@ -218,14 +204,13 @@ def _knob_number(one: Knob, n: int) -> float:
 
 
 class TemplateSpace(SearchSpace):
-    """The points of a template.
+    """Points of a template.
 
     Args:
-        template: returns a schedule, see :mod:`accel.compiler.schedule.knobs`.
-        machine: the machine.
+        template: makes a schedule, see :mod:`accel.compiler.schedule.knobs`.
 
     Raises:
-        TuningError: the template declares no knobs, or raises an error that is not one of accel.
+        TuningError: no knobs, or an error of the template.
     """
 
     def __init__(self, template: Callable[[], Schedule], machine: Machine) -> None:
@@ -263,7 +248,6 @@ class TemplateSpace(SearchSpace):
         return found
 
     def _outputs(self) -> tuple[Tensor, ...]:
-        """Return the outputs of the computation, from the first point that can be built."""
         rng = np.random.default_rng(0)
         first = tuple(0 for _ in self.knobs)
         failure: AccelError | None = None
@@ -276,11 +260,7 @@ class TemplateSpace(SearchSpace):
         raise TuningError(f"no point of {self.name} can be built; the last one fails with: {failure}")
 
     def check_computation(self, schedule: Schedule) -> None:
-        """Refuse a schedule of another computation than that of the first point.
-
-        Raises:
-            TuningError: the knobs change the computation.
-        """
+        """Raise a TuningError if knobs change the computation."""
         if expression_to_data(schedule.outputs) != expression_to_data(self.outputs):
             raise TuningError(
                 f"the knobs of {self.name} change its computation; they must change its schedule"
@@ -288,13 +268,7 @@ class TemplateSpace(SearchSpace):
 
 
 class PlanSpace(SearchSpace):
-    """The plans of a built-in operator: all that fit with spread tile sizes, and the planner's candidates.
-
-    Args:
-        workload: the operator.
-        machine: the machine.
-        mapping: name of the mapping, or ``auto``.
-    """
+    """Plans of an operator: all that fit with spread tile sizes, and the planner's candidates."""
 
     predicts_cheaply = True
 
@@ -359,10 +333,10 @@ class PlanSpace(SearchSpace):
 def make_space(
     target: "Callable[[], Schedule] | Workload", machine: Machine, mapping: str = PLAIN
 ) -> SearchSpace:
-    """Return the space of a template, or of a built-in operator.
+    """Return the space of a template or operator.
 
     Raises:
-        TuningError: the target is neither.
+        TuningError: for another target.
     """
     if isinstance(target, Workload):
         return PlanSpace(target, machine, mapping)

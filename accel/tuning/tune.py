@@ -1,4 +1,4 @@
-"""Tuning: search for the fastest schedule, and prove and run it."""
+"""Search for the fastest schedule, and prove and run it."""
 
 import os
 import time
@@ -9,6 +9,7 @@ from typing import Any
 
 from accel.base.arguments import check_integer
 from accel.base.errors import ScheduleError, TuningError
+from accel.base.run_choices import DEFAULT_EXPLORER, DEFAULT_TRIALS, WITH_RECORDS
 from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule.schedule import Schedule, Step
@@ -21,21 +22,19 @@ from accel.run.program import Program
 from accel.run.result import TimedResult
 from accel.run.tuning_records import Record, RecordKey, append_records, load_records, record_key
 from accel.tuning.cost_model import Group
-from accel.tuning.explorers import WITH_RECORDS, Trial, make_explorer
+from accel.tuning.explorers import Trial, make_explorer
 from accel.tuning.measurement import DEFAULT_TIMEOUT, Measurer, Outcome, can_rebuild
 from accel.tuning.search_space import Point, SearchSpace, TemplateSpace, make_space
 
-DEFAULT_EXPLORER = "model"
-DEFAULT_TRIALS = 64
 _BATCH = 8
-"""Points that an explorer proposes at once: at least this many, and two for each process."""
+"""Minimum of points to propose at once, or two for each process."""
 _MIN_TRIALS_FOR_PROCESSES = 32
-"""Trials below which starting processes takes longer than it saves."""
+"""Trials from which processes pay off."""
 _MAX_MESSAGES = 5
-"""Messages of invalid points that a summary has."""
+"""Messages in a summary."""
 
 Progress = Callable[[int, int], None]
-"""Called with the number of finished trials and of all."""
+"""Called with numbers of finished and all trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,21 +42,21 @@ class Tuning:
     """The result of a search.
 
     Attributes:
-        name: name of the computation.
+        name: of the computation.
         config: the machine.
-        explorer, seed: how the search chose points.
-        space_size: combinations of values of all knobs.
-        valid_points: points that no constraint excludes, or None in a space that is too large to count.
-        trials: all trials, in the order of measurement. Those of earlier records are not among them.
-        recorded: points that earlier records held.
-        knobs: values of the fastest point.
-        cycles: its cycles.
-        default_cycles: cycles of the default schedule of a built-in operator, or None for a template.
-        steps: steps of its schedule, as :mod:`accel.compiler.schedule.schedule_files` writes them.
-        mapping: name of the mapping whose operator the steps schedule.
-        program: the compiled program, proven free of deadlocks and races.
-        result: its run, which equals the reference.
-        seconds: time of the search.
+        explorer, seed: of the search.
+        space_size: combinations of values.
+        valid_points: or None in a space that is too large to count.
+        trials: in the order of measurement, without earlier records.
+        recorded: points of earlier records.
+        knobs: of the fastest point.
+        cycles: of the fastest point.
+        default_cycles: of an operator's default schedule, or None for a template.
+        steps: of the schedule, as :mod:`accel.compiler.schedule.schedule_files` writes them.
+        mapping: name of the scheduled mapping.
+        program: proven free of deadlocks and races.
+        result: its run, equal to the reference.
+        seconds: of the search.
         jobs: processes that measured.
         deaths: workers that died.
     """
@@ -83,7 +82,7 @@ class Tuning:
 
     @property
     def invalid(self) -> dict[str, int]:
-        """The messages of invalid trials, each with the number of its trials, the most frequent first."""
+        """Messages of invalid trials with their numbers, the most frequent first."""
         counts: dict[str, int] = {}
         for trial in self.trials:
             if trial.error is not None:
@@ -92,14 +91,14 @@ class Tuning:
 
     @property
     def trials_per_second(self) -> float:
-        """Trials per second of the search, the choice of points included."""
+        """Trials per second, including the choice of points."""
         return len(self.trials) / self.seconds if self.seconds else 0.0
 
     def save_schedule(self, path: str | os.PathLike[str]) -> None:
-        """Write the schedule's steps, as TOML if the name ends in ``.toml``, otherwise as JSON.
+        """Write the steps, as TOML for ``.toml``, otherwise as JSON.
 
         Raises:
-            ProgramError: the file cannot be written.
+            ProgramError: on failure.
         """
         save_steps(Path(path), self.steps, None if self.mapping == PLAIN else self.mapping)
 
@@ -142,30 +141,30 @@ def tune(
 ) -> Tuning:
     """Search for the fastest schedule of a computation.
 
-    Candidates are compiled and simulated in time only. The fastest one is proven free of deadlocks and races,
-    run on data, and compared with the reference. For example, ``accel.tune(accel.gemm(64, 64, 64, shift=7),
-    "vta", trials=32).cycles`` is at most the number of cycles of the default schedule.
+    Candidates are compiled, and only their timing is simulated. The fastest is proven free of deadlocks and
+    races, run, and compared with the reference. For example, ``accel.tune(accel.gemm(64, 64, 64, shift=7),
+    "vta", trials=32).cycles`` is at most that of the default schedule.
 
     Args:
-        target: a template, which is a function without arguments that declares knobs and returns a schedule,
-            or a workload. The points of a workload are the plans of its planner.
-        on: the machine, its configuration or the configuration's name.
-        trials: points to measure at most.
+        target: a template, which declares knobs and returns a schedule, or a workload, whose points are
+            plans.
+        on: the machine, its configuration or its name.
+        trials: maximum of points to measure.
         explorer: ``random``, ``exhaustive``, ``model``, ``annealing``, ``evolution``, or one of the last two
-            with ``+records``, which learns from the records of other computations, too.
-        seed: of all random choices. A search with the same seed and one job proposes the same points.
-        jobs: processes that measure. None means one for each core, or one for few trials.
+            with ``+records``, which also learns from records of other computations.
+        seed: of all random choices. Equal seeds and one job give equal points.
+        jobs: processes. None is one for each core, or one for few trials.
         mapping: of a workload, ``auto``, ``plain`` or another name.
-        records: a file of records. Its records of the same computation and machine count as measured, and
-            the trials are appended.
-        timeout: seconds after which a measurement in another process is abandoned.
+        records: a file of records. Records of this computation and machine count as measured, and trials are
+            appended.
+        timeout: seconds for a measurement in another process.
         progress: called after each batch.
 
     Raises:
-        TuningError: the target is neither, no point is valid, the file of records is damaged, or an explorer
-            with ``+records`` has none.
-        ScheduleError: ``trials``, ``seed`` or ``jobs`` is out of range.
-        RaceError, DeadlockError, MachineError, MismatchError: the program of the fastest schedule is wrong.
+        TuningError: another target, no valid point, a damaged file of records, or ``+records`` without
+            records.
+        ScheduleError: ``trials``, ``seed`` or ``jobs`` out of range.
+        RaceError, DeadlockError, MachineError, MismatchError: the fastest program is wrong.
     """
     count = check_integer("trials", trials, error=ScheduleError)
     chosen_seed = check_integer("seed", seed, least=0, error=ScheduleError)
@@ -229,7 +228,7 @@ def tune(
 
 
 def _jobs(space: SearchSpace, jobs: int | None, trials: int) -> int:
-    """Return the number of processes. Schedules that only this process can build are measured here."""
+    """Schedules that only this process can build are measured here."""
     if jobs is not None:
         wanted = check_integer("jobs", jobs, error=ScheduleError)
     else:
@@ -242,7 +241,7 @@ def _jobs(space: SearchSpace, jobs: int | None, trials: int) -> int:
 def _earlier(
     space: SearchSpace, key: RecordKey, path: str | os.PathLike[str] | None
 ) -> tuple[list[Trial], list[Group]]:
-    """Return the trials of a file that belong to the space, and groups of records of other computations."""
+    """Return a file's trials of the space, and groups of other computations."""
     if path is None:
         return [], []
     records = load_records(path, missing_ok=True)
@@ -265,13 +264,13 @@ def _earlier(
 
 
 def _measure_default(space: SearchSpace, measurer: Measurer) -> Trial | None:
-    """Measure the planner's first choice, if there is a planner."""
+    """Measure the planner's first choice, if any."""
     point = space.default_point
     return None if point is None else _measured(space, [point], measurer)[0]
 
 
 def _measured(space: SearchSpace, points: Sequence[Point], measurer: Measurer) -> list[Trial]:
-    """Measure points, in order. A schedule that cannot be built is an invalid trial."""
+    """A schedule that cannot be built is an invalid trial."""
     outcomes: dict[int, Outcome] = {}
     schedules: list[Schedule] = []
     numbers: list[int] = []
@@ -294,7 +293,7 @@ def _measured(space: SearchSpace, points: Sequence[Point], measurer: Measurer) -
 
 
 def _record(space: SearchSpace, key: RecordKey, trial: Trial, best: Trial | None) -> Record:
-    """Return a trial as a record. Only schedules that are faster than the best one before have steps."""
+    """Only schedules faster than all before have steps."""
     is_best = trial.cycles is not None and (best is None or best.cycles is None or trial.cycles < best.cycles)
     return Record(
         key=key,
@@ -315,7 +314,6 @@ def _fastest(trials: Sequence[Trial]) -> Trial | None:
 def _verified(
     target: Callable[[], Schedule] | Workload, space: SearchSpace, on: Machine, best: Trial
 ) -> tuple[Program, TimedResult]:
-    """Compile the fastest schedule, prove it, run it, and compare with the reference and with the trial."""
     schedule = space.schedule(best.point)
     if isinstance(target, Workload):
         program = build(target, on, steps=list(schedule.steps), mapping=space.mapping)

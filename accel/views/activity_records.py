@@ -1,4 +1,4 @@
-"""Records of states, instructions, tokens and bursts of a run."""
+"""States, instructions, tokens and bursts of a run."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -83,10 +83,10 @@ class StateSpan(NamedTuple):
 
 
 class InstructionSlice(NamedTuple):
-    """One instruction, from its start up to and including the cycle of its retirement.
+    """An instruction, from its start to the cycle of its retirement, inclusive.
 
-    Its data moves, or its micro-ops issue, in ``[work_start, work_stop)``. Both are ``stop`` if that never
-    happens. Overlapping slices have different rows.
+    Its data moves, or its micro-ops issue, in ``[work_start, work_stop)``. Both are ``stop`` without work.
+    Overlapping slices have different rows.
     """
 
     instruction: int
@@ -100,7 +100,7 @@ class InstructionSlice(NamedTuple):
 
 
 class TokenFlow(NamedTuple):
-    """A token that ``source`` pushed and ``target`` popped, with the cycles."""
+    """A token from one instruction to another, with the cycles of push and pop."""
 
     counter: Counter
     source: int
@@ -110,9 +110,9 @@ class TokenFlow(NamedTuple):
 
 
 class Burst(NamedTuple):
-    """A burst of the read or of the write channels.
+    """A burst on the bus.
 
-    A beat is on the bus in the last of its ``cycles_per_beat`` cycles.
+    Each beat moves in the last of its ``cycles_per_beat`` cycles.
     """
 
     unit: Unit
@@ -134,7 +134,7 @@ class Activity:
     Attributes:
         slices: instructions by start, not later than the run's end.
         spans: the states of each unit, without gaps or overlaps.
-        flows: tokens by pop, except at the start and left over.
+        flows: tokens by pop, without those at the start and at the end.
         bursts: by grant for each unit, reads before writes.
         queue_levels: by unit, ``(cycle, entries)`` of every change.
         token_levels: by counter, ``(cycle, tokens)`` at the start and of every change.
@@ -150,7 +150,6 @@ class Activity:
     token_levels: dict[Counter, list[tuple[int, int]]]
 
     def beats_per_step(self, step: int, unit: Unit, *, is_write: bool) -> list[int]:
-        """Count the beats of reads or writes in every ``step`` cycles."""
         found = [0] * -(-self.cycles // step)
         for burst in self.bursts:
             if burst.unit is not unit or burst.is_write is not is_write:

@@ -1,4 +1,4 @@
-"""A recorded run, with the data of timelines, traces and reports."""
+"""Recorded runs with the data of pictures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyzedRun:
-    """A run and what its units did.
+    """A recorded run and what its units did, for timelines, traces and reports.
 
     Attributes:
-        layers: in a network, each layer's name and the number of the instruction after it.
+        layers: of a network, names and the number of the instruction after each.
     """
 
     result: Result
@@ -80,9 +80,7 @@ class AnalyzedRun:
     @cached_property
     def operands(self) -> list[Operands]:
         order = dict.fromkeys(one.instruction for one in self.activity.slices)
-        order |= dict.fromkeys(
-            range(len(self.instructions))
-        )  # a run that ended early did not start all of them
+        order |= dict.fromkeys(range(len(self.instructions)))  # an early end leaves some without start
         return operands_of(self.image, self.touches, list(order), self.dram_map)
 
     @cached_property
@@ -95,7 +93,6 @@ class AnalyzedRun:
 
     @cached_property
     def tensors(self) -> list[str]:
-        """The tensor of each instruction, or empty."""
         origin = self.image.provenance
         if origin is not None:
             return [origin[n].tensor for n in range(len(self.instructions))]
@@ -117,7 +114,7 @@ def analyze_run(
     if result.cycles is None:
         raise AccelError("the run ended before its first cycle; there is nothing to draw")
     if result.events is None and result.timing is not None and result.timing.record_count is not None:
-        listed_events(result.timing)  # raises an error with the number of records
+        listed_events(result.timing)  # raises an error
     if result.events is None:
         raise AccelError(
             f"the run on the backend {result.backend!r} was not recorded; "
@@ -137,7 +134,7 @@ def analyze_run(
 
 
 def _check_slow_beats(events: Sequence[Event], image: Image) -> None:
-    """Refuse too many beats of several cycles, since pictures draw each."""
+    """Pictures draw each beat of several cycles, so refuse too many."""
     config, instructions = image.config, image.instructions
     if not config.post or config.lanes >= config.bus_bytes:
         return

@@ -4,11 +4,10 @@ from itertools import count
 
 _MAX_POWER_TICKS = 8
 _EXPONENTS = range(-40, 60)
-"""Exponents of two that an axis may show: far more than a machine's figures span."""
 
 
 def tick_step(length: float, max_steps: int) -> int:
-    """Return the smallest of 1, 2, 5, 10, 20, ... that makes at most ``max_steps`` steps.
+    """Return the smallest of 1, 2, 5, 10, 20, ... with at most ``max_steps`` steps.
 
     For example, 900 cycles with at most 5 steps have ticks every 200.
     """
@@ -21,7 +20,7 @@ def tick_step(length: float, max_steps: int) -> int:
 
 
 def power_ticks(low: float, high: float) -> list[float]:
-    """Return the powers of two in ``low..high``, or of 4, 8, ... if there are more than eight."""
+    """Return the powers of two in ``low..high``, or of 4, 8, ... if more than eight."""
     step = next(
         step
         for step in count(1)
@@ -31,5 +30,5 @@ def power_ticks(low: float, high: float) -> list[float]:
 
 
 def tick_text(value: float) -> str:
-    """Return the text of a power of two: 0.25 is ``1/4``."""
+    """For example, 0.25 is ``1/4``."""
     return f"{value:,.0f}" if value >= 1 else f"1/{1 / value:.0f}"

@@ -52,7 +52,7 @@ def critical_path_html(path: Sequence[Segment], instruction_html: Callable[[Segm
 
 
 def advice_html(advised: "AdviceReport") -> str:
-    """Return a table of changes, the best one first."""
+    """Return a table of changes."""
     rows = [
         (
             f"<b>{escape(one.command)}</b>",

@@ -19,19 +19,16 @@ from accel.image.image import Image, ImageTensor
 from accel.image.packed_layout import PackedLayout
 
 MICRO_OPS = "micro-ops"
-"""Name of DRAM that holds micro-ops and has no other name."""
 DRAM = "dram"
-"""Name of DRAM that has no other name."""
 _MAX_CACHED_BOXES = 1 << 16
 Box = tuple[tuple[int, int], ...]
-"""First and last index of each dimension."""
 
 
 class Tile(NamedTuple):
     """A box of a tensor, for example ``A[0:64, 0:16]``.
 
-    A region has an empty box. Unnamed DRAM has a range of addresses and an ``area``: the name of a part of
-    the program, for example of its constants, or also addresses.
+    A region has an empty box. Unnamed DRAM has a range of addresses and an ``area``: a part of the program,
+    for example its constants, or addresses.
     """
 
     name: str
@@ -47,7 +44,7 @@ class Tile(NamedTuple):
 
 
 def merge_tiles(tiles: Iterable[Tile]) -> tuple[Tile, ...]:
-    """Return the smallest box around each tensor's or area's tiles."""
+    """Return the smallest box around the tiles of each tensor or area."""
     found: dict[tuple[str, str], Box] = {}
     for name, box, area in tiles:
         old = found.get((name, area), box)
@@ -58,7 +55,7 @@ def merge_tiles(tiles: Iterable[Tile]) -> tuple[Tile, ...]:
 class DramMap:
     """Finds the tensor, region or unnamed area at a DRAM address.
 
-    An area is a contiguous range of unnamed bytes that transfers of one scratchpad touch.
+    An area is a contiguous range of unnamed bytes of transfers of one scratchpad.
     """
 
     def __init__(self, image: Image) -> None:
@@ -72,14 +69,13 @@ class DramMap:
         self._areas = self._unnamed_areas(image.instructions)
 
     def named_parts(self) -> list[tuple[str, str, int]]:
-        """Return name, role and bytes, by address."""
         return [
             (name, "region" if tensor is None else tensor.role, nbytes)
             for _, nbytes, name, tensor in self._named
         ]
 
     def unnamed_parts(self) -> list[tuple[str, str, int]]:
-        """Return label, scratchpads and bytes of each area. Areas of one part of the program are one."""
+        """Return label, scratchpads and bytes. A part of the program is one area."""
         pads: dict[tuple[int, int], list[str]] = {}
         for name, (starts, stops) in self._areas.items():
             for span in zip(starts, stops, strict=True):
@@ -92,7 +88,6 @@ class DramMap:
         return [(label, ", ".join(names), nbytes) for label, (names, nbytes) in found.items()]
 
     def _label(self, start: int, stop: int) -> str:
-        """Return the name of the program's part with these addresses, or the addresses."""
         first, last = (one - self._config.mem_base for one in (start, stop - 1))
         part = self._reference(first)
         return part.name if part is not None and part.name and last < part.stop else _area(start, stop)
@@ -101,7 +96,6 @@ class DramMap:
         return next((part for part in self._references if part.offset <= offset < part.stop), None)
 
     def tile(self, transfer: Transfer) -> Tile | None:
-        """Return the smallest box around a transfer's data, if any."""
         if instruction_fault(transfer, self._config) is not None:
             return None
         rows = dram_rows(transfer, self._config)
@@ -121,7 +115,7 @@ class DramMap:
         return self._addresses(transfer, *dram_span(transfer, self._config))
 
     def tile_of_elements(self, transfer: Transfer, elements: npt.NDArray[np.intp]) -> Tile | None:
-        """Return the smallest box around scratchpad elements, or None if all are padding."""
+        """Return the box around scratchpad elements, or None if all are padding."""
         y, x = np.divmod(elements - transfer.sram_base, transfer.width)
         if isinstance(transfer, Load):
             y, x = y - transfer.y_pad_0, x - transfer.x_pad_0
@@ -190,9 +184,9 @@ def _area(start: int, stop: int) -> str:
 
 
 def box_of_rows(layout: PackedLayout, first: int, rows: int, length: int, stride: int) -> Box:
-    """Return the box of the unpacked tensor around rows of the packed one.
+    """Return the box in the unpacked tensor around rows of the packed one.
 
-    Rows have ``length`` packed values and start ``stride`` values apart, at value ``first``.
+    Lengths, strides and ``first`` count packed values.
     """
     if stride == length:
         rows, length = 1, rows * length
@@ -203,7 +197,7 @@ def _box_of_runs(layout: PackedLayout, starts: npt.NDArray[np.int64], length: in
     last = prod(layout.packed) - 1
     low = np.stack(np.unravel_index(np.minimum(starts, last), layout.packed))
     high = np.stack(np.unravel_index(np.minimum(starts + length - 1, last), layout.packed))
-    # a run that crosses a boundary of one dimension covers all of the dimensions after it
+    # a run that crosses a boundary of a dimension covers all later dimensions
     is_whole = np.cumsum(low != high, axis=0) - (low != high) > 0
     low[is_whole] = 0
     high = np.where(is_whole, np.array(layout.packed)[:, None] - 1, high)

@@ -13,12 +13,11 @@ INSTRUCTIONS = "instructions"
 
 @dataclass(kw_only=True)
 class TensorTraffic:
-    """Traffic of one part of DRAM.
+    """Traffic of a tensor, region or address range.
 
     Attributes:
-        name: the tensor, region or address range.
         role: for example ``input`` or ``region``, or empty.
-        size: bytes in DRAM, if known.
+        size: bytes, if known.
         read, written: bytes that instructions request.
         bus: bytes of whole beats.
     """
@@ -37,7 +36,7 @@ class TensorTraffic:
 
 
 def dram_traffic(run: AnalyzedRun) -> list[TensorTraffic]:
-    """Count the bytes of started instructions, tensors first, by address."""
+    """Count the bytes of started instructions by tensor, then by address."""
     config = run.image.config
     known = run.dram_map.named_parts() + run.dram_map.unnamed_parts()
     found = {name: TensorTraffic(name=name, role=role, size=size) for name, role, size in known}

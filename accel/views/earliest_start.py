@@ -1,4 +1,4 @@
-"""The earliest start of each instruction, apart from its tokens."""
+"""Earliest start of each instruction, apart from tokens."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from accel.views.event_times import EventTimes
 
 
 class EarliestStart(NamedTuple):
-    """The first cycle in which its unit could accept a queued instruction.
+    """The first cycle in which the unit could accept an instruction.
 
-    In ``[wait_start, cycle)`` it waits for elements of the store unit's scratchpads.
+    In ``[wait_start, cycle)`` it waits for the store unit's scratchpads.
     """
 
     wait_start: int
@@ -28,7 +28,7 @@ class EarliestStart(NamedTuple):
 def earliest_starts(
     unit: Unit, times: EventTimes, instructions: Sequence[Instruction], config: Config
 ) -> dict[int, EarliestStart]:
-    """Return the earliest starts up to the first instruction that did not start."""
+    """Return starts up to the first instruction that did not start."""
     rules = _StartRules(unit, times, instructions, config)
     has_operands = unit is Unit.STORE and config.post
     scratchpads = _StoreOperands(times, instructions, config) if has_operands else None
@@ -59,12 +59,10 @@ class _StartRules:
         self._instructions = instructions
         self._config = config
         self._granted = {burst.instruction: burst.granted for burst in times.bursts[unit]}
-        """By instruction, the cycle of its last grant."""
         self._started: dict[bool, list[int]] = {True: [], False: []}
-        """Transfers that started before: LOADs, and all others."""
 
     def start_after(self, previous: int | None, index: int) -> tuple[int, bool]:
-        """Return the earliest cycle, and whether the instruction runs alone in the unit."""
+        """Return the cycle, and whether the instruction runs alone in the unit."""
         instruction = self._instructions[index]
         dispatched = self._times.dispatched[index]
         assert dispatched is not None
@@ -87,15 +85,14 @@ class _StartRules:
         return ready, is_alone
 
     def _compute_start(self, previous: int, started: int, instruction: Instruction) -> int:
-        """Loops follow one another as soon as slots are free. Anything else waits for the retirement."""
+        """Loops follow one another as soon as slots are free. Others wait for the retirement."""
         before = self._instructions[previous]
         if isinstance(before, Loops) and isinstance(instruction, Loops):
             return started + max(1, busy_slots(before, self._config))
         return _cycle_after(self._times.retired[previous], self._times)
 
     def _transfer_start(self, instruction: Instruction) -> int:
-        """Transfers wait for the previous grants, for room in flight, and in the load unit for LOADs of the
-        same elements."""
+        """Transfers wait for the last grant, room in flight, and in the load unit overlapping LOADs."""
         earlier = self._started[isinstance(instruction, Load)]
         ready = 0
         if earlier:
@@ -126,8 +123,6 @@ def _overlap(one: Instruction, other: Instruction) -> bool:
 
 
 class _StoreOperands:
-    """The store unit's scratchpads."""
-
     def __init__(self, times: EventTimes, instructions: Sequence[Instruction], config: Config) -> None:
         self._times = times
         self._instructions = instructions
@@ -136,12 +131,10 @@ class _StoreOperands:
         self._written = {
             burst.instruction: burst.stop for burst in times.bursts[Unit.STORE] if not burst.is_write
         }
-        """By LOAD, the cycle in which its last beat is written."""
         self._ranges: list[tuple[int, Scratchpad, int, int]] = []
-        """Instruction, and scratchpad, first element and end of an operand, of all that have started."""
         self._pushed: list[tuple[int, int]] = []
         self._popped: list[tuple[int, int]] = []
-        """RES elements up to and including each LOAD, or STORE, and the instruction's number."""
+        """Cumulative RES elements of LOADs, or STOREs, with the instruction's number."""
 
     def earliest_start(self, index: int, ready: int) -> EarliestStart:
         instruction = self._instructions[index]
@@ -151,12 +144,12 @@ class _StoreOperands:
         return self._after_res(instruction, self._after_operands(instruction, found))
 
     def _after_operands(self, instruction: Transfer, found: EarliestStart) -> EarliestStart:
-        """LOADs wait until overlapping instructions retire, STOREs for overlapping LOADs' data."""
+        """LOADs wait until overlapping instructions retire, STOREs for data of overlapping LOADs."""
         own = operand_ranges(instruction)
         for other, pad, begin, end in reversed(self._ranges):
             retired = self._times.retired[other]
             if retired is not None and retired < found.wait_start:
-                break  # instructions retire in order, so all earlier ones have retired, too
+                break  # all earlier ones have retired, too
             if not any(pad is p and a < end and begin < b for p, a, b in own):
                 continue
             if instruction.FILLS:
@@ -166,7 +159,7 @@ class _StoreOperands:
         return found
 
     def _after_res(self, instruction: Transfer, found: EarliestStart) -> EarliestStart:
-        """STOREs wait for the popped elements, LOADs for a STORE that frees enough."""
+        """STOREs wait for their elements, LOADs for room."""
         change = residual_change(instruction)
         if change < 0:
             needed = (self._popped[-1][0] if self._popped else 0) - change

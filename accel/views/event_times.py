@@ -1,4 +1,4 @@
-"""Events of a run by instruction, token counter and burst."""
+"""Events by instruction, token counter and burst."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -18,7 +18,6 @@ class _Port(NamedTuple):
 
 _PORTS = (*(_Port(unit, is_write=False) for unit in Unit), _Port(Unit.STORE, is_write=True))
 _Request = tuple[int, int, int]
-"""Instruction, cycle of the event, beats of the burst."""
 
 
 class EventTimes:
@@ -27,8 +26,8 @@ class EventTimes:
     Attributes:
         dispatched, started, retired: by instruction, or None.
         order: instructions of each unit by dispatch.
-        pushed, popped: cycle and instruction of each token, by counter.
-        bursts: see :attr:`Activity.bursts`.
+        pushed, popped: cycle and instruction of each token.
+        bursts: as :attr:`Activity.bursts`.
     """
 
     def __init__(
@@ -95,15 +94,15 @@ def _bursts(
 
 
 BusyInterval = tuple[int, int, int]
-"""Start, stop and instruction: cycles in which its data moves or its micro-ops issue."""
+"""Cycles ``[start, stop)`` in which an instruction's data moves or its micro-ops issue."""
 
 
 def busy_intervals(
     unit: Unit, times: EventTimes, instructions: Sequence[Instruction], config: Config
 ) -> list[BusyInterval]:
-    """Return the cycles in which a unit is busy, sorted.
+    """Return sorted intervals.
 
-    Intervals of the store unit overlap, since it can write to the bus and to a scratchpad in one cycle.
+    Those of the store unit overlap: it can write to the bus and to a scratchpad in one cycle.
     """
     data = sorted(interval for burst in times.bursts[unit] for interval in _data_intervals(burst))
     found = data + _pad_intervals(unit, times, instructions, data)
@@ -139,7 +138,7 @@ def _merged(intervals: Iterable[BusyInterval], cycles: int) -> list[BusyInterval
 def _pad_intervals(
     unit: Unit, times: EventTimes, instructions: Sequence[Instruction], data: Sequence[BusyInterval]
 ) -> list[BusyInterval]:
-    """Place pad words: one a cycle, in instruction order, in cycles without data."""
+    """Pad words are written in cycles without data, one a cycle, in instruction order."""
     found: list[BusyInterval] = []
     cycle = cursor = 0
     for index in times.order[unit]:
@@ -163,7 +162,7 @@ def _pad_intervals(
 
 
 def busy_extents(intervals: Sequence[BusyInterval]) -> dict[int, tuple[int, int]]:
-    """Return each instruction's first start and last stop."""
+    """Return first start and last stop by instruction."""
     found: dict[int, tuple[int, int]] = {}
     for start, stop, index in intervals:
         found[index] = (found.get(index, (start, stop))[0], stop)

@@ -1,18 +1,16 @@
-"""HTML pages with only their own style and script."""
+"""HTML pages."""
 
 import base64
 import hashlib
 from html import escape
 
 TRUSTED_TYPES_POLICY = "accel"
-"""Name of the policy with which ``view.js`` makes HTML."""
 
 
 def html_page(title: str, body: str, *, style: str, script: str = "", data: str = "") -> str:
-    """Return a complete page.
+    """Return a page with only its own style and script.
 
-    ``title`` is plain text, ``body`` HTML. ``script`` finds ``data``, text without ``<``, in the element of
-    that name.
+    ``title`` is plain text, ``body`` HTML. ``data`` must not contain ``<``.
     """
     data_element = f'<script type="text/plain" id="data">{data}</script>\n' if data else ""
     script_element = f"<script>{script}</script>\n" if script else ""
@@ -32,7 +30,7 @@ def html_page(title: str, body: str, *, style: str, script: str = "", data: str 
 
 
 def content_policy(style: str, script: str) -> str:
-    """Return a Content Security Policy that permits one style sheet and one script by hash."""
+    """Permit one style sheet and one script, by hash."""
     rules = {
         "default-src": "'none'",
         "style-src": _hash_source(style),

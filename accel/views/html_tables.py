@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 MIN_LISTED_SHARE = 0.0005
-"""Share of a run's cycles below which a reason or a cause is not listed."""
+"""Share of the cycles below which a reason or cause is not listed."""
 _NUMBER = re.compile(r"[-+]?\d[\d,.]*(%| [KMG]?i?B)?")
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table as HTML, with numbers aligned to the right.
+    """Return a table with numbers aligned to the right.
 
     Headings are plain text, cells are HTML.
     """
@@ -41,7 +41,7 @@ def verdict_table(rows: Iterable[tuple[str, str, bool]]) -> str:
 
 
 def figure_tiles(figures: Iterable[tuple[str, str, str]]) -> str:
-    """Return tiles of name, value, and a note, perhaps empty."""
+    """Return tiles of name, value and note."""
     return '<div class="tiles">' + "".join(
         f'<div class="tile"><div class="name">{escape(name)}</div><div class="value">{escape(value)}</div>'
         f'<div class="faint">{escape(note)}</div></div>'
@@ -50,7 +50,7 @@ def figure_tiles(figures: Iterable[tuple[str, str, str]]) -> str:
 
 
 def size_text(count: int) -> str:
-    """Format bytes: 1536 is ``1.50 KiB``."""
+    """For example, 1536 is ``1.50 KiB``."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= size:
             value = count / size

@@ -1,7 +1,7 @@
 """The tiles that each instruction reads and writes.
 
-A transfer's address determines its tile. GEMM and ALU instructions have the tiles of the LOADs that filled
-their elements, and of the STOREs of their accumulators.
+A transfer's address determines its tile. GEMM and ALU instructions have the tiles of the LOADs of their
+operands, and of the STOREs of their accumulators.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ _NO_TRANSFER = -1
 
 
 class Operands(NamedTuple):
-    """The known tiles of an instruction."""
+    """Known tiles of an instruction."""
 
     target: tuple[Tile, ...]
     sources: tuple[Tile, ...]
@@ -35,7 +35,7 @@ class Operands(NamedTuple):
 def operands_of(
     image: Image, touches: Sequence[Sequence[Touch]], order: Sequence[int], dram_map: DramMap
 ) -> list[Operands]:
-    """Return the tiles of each instruction. ``order`` is that of starts."""
+    """Return tiles by instruction. ``order`` is the order of starts."""
     instructions = image.instructions
     tiles = [dram_map.tile(one) if isinstance(one, Transfer) else None for one in instructions]
     sources = _sources(image, touches, order, tiles, dram_map)
@@ -47,7 +47,6 @@ def operands_of(
 
 
 def _with_provenance(found: Operands, statement: Statement) -> Operands:
-    """Restrict tiles to the statement's tensors."""
     if statement.kind not in ("intrinsic", "alu", "clear"):
         return found
     return Operands(_tiles_of(found.target, (statement.tensor,)), _tiles_of(found.sources, statement.reads))
@@ -103,7 +102,7 @@ def _targets(
 
 
 class _ElementOwners:
-    """The transfer that filled or will store each scratchpad element."""
+    """Which transfer filled or will store each scratchpad element."""
 
     def __init__(self, image: Image, tiles: Tiles, dram_map: DramMap) -> None:
         self._instructions = image.instructions
@@ -143,6 +142,8 @@ class _ElementOwners:
 
 
 def _distinct(values: npt.NDArray[np.int64]) -> list[int]:
-    if not len(values) or (values[0] == values).all():  # np.unique would sort what is mostly one value
+    if (
+        not len(values) or (values[0] == values).all()
+    ):  # faster than np.unique for the usual case of one value
         values = values[:1]
     return [int(value) for value in np.unique(values)]

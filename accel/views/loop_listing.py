@@ -15,14 +15,12 @@ STAGES = {
     "folded": "reset and bias folded",
     "threads": "virtual threads",
 }
-"""The stages that are shown, with their headings."""
-
 STAGES_PLACEHOLDER = "<div data-stages></div>"
-"""The element in which ``view.js`` shows loops and instructions next to one another."""
+"""Here ``view.js`` shows loops and instructions side by side."""
 
 
 def loops_html(run: AnalyzedRun) -> str:
-    """Return the loop nests as text, which scripts replace."""
+    """Return loop nests as text. Scripts replace it."""
     program = as_program(run.image)
     parts = []
     for stage, name in STAGES.items():
@@ -36,7 +34,7 @@ def loops_html(run: AnalyzedRun) -> str:
 
 
 def stages_data(run: AnalyzedRun) -> dict[str, Any] | None:
-    """Return ``nests`` (lines of each stage), ``statements``, and ``of`` (each instruction's statement).
+    """Return ``nests`` (lines by stage), ``statements``, and ``of`` (statement of each instruction).
 
     None for a program without loops.
     """

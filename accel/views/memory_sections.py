@@ -10,12 +10,12 @@ from accel.views.scratchpad_occupancy import Levels, listed_scratchpads, occupan
 from accel.views.svg_chart import Chart
 
 _BINS = 560
-"""Parts of a run, of each of which the chart shows the highest occupancy."""
+"""Parts of a run. The chart shows the highest occupancy of each."""
 _BAR_PIXELS = 160
 
 
 def scratchpads_html(run: AnalyzedRun) -> str:
-    """Return a chart of occupied scratchpad elements."""
+    """Return charts of occupied elements."""
     config = run.image.config
     levels = occupancy(run.touches, run.activity.slices, config)
     names = listed_scratchpads(config)
@@ -50,7 +50,7 @@ def _occupancy_chart(run: AnalyzedRun, name: str, levels: Levels) -> str:
 
 
 def dram_html(run: AnalyzedRun) -> str:
-    """Return a table of the bytes read and written of each tensor."""
+    """Return a table of bytes by tensor."""
     entries = dram_traffic(run)
     max_bus = max((one.bus for one in entries), default=0) or 1
     rows = [_traffic_row(one, max_bus) for one in entries if one.moved]

@@ -1,4 +1,4 @@
-"""The view of a run in a notebook (extra ``notebook``)."""
+"""A run in a notebook (extra ``notebook``)."""
 
 import re
 from typing import Any
@@ -32,7 +32,7 @@ export default { render };
 
 
 def widget_module() -> str:
-    """Return the ES module of a widget: the component ``accel.view`` and its ``render``."""
+    """Return an ES module with ``accel.view`` and ``render``."""
     return module().replace("export default accel;\n", "") + _RENDER
 
 
@@ -43,12 +43,12 @@ def widget_style() -> str:
 
 
 def widget(result: Result, *, name: str | None = None) -> Any:
-    """Return the view of a run as a widget (``anywidget.AnyWidget``) with search, measuring and loops.
+    """Return an ``anywidget.AnyWidget`` with search, measuring and loops.
 
     Its trait ``view`` is a :func:`~accel.views.run_report.run_view`.
 
     Args:
-        result: of a run in which time was simulated.
+        result: with simulated time.
 
     Raises:
         AccelError: time was not simulated, or anywidget is not installed.

@@ -9,7 +9,7 @@ from accel.views.assets import asset
 from accel.views.html_page import html_page
 
 Section = tuple[str, str, str]
-"""Name (an identifier), heading (plain text) and HTML."""
+"""Identifier, heading (plain text) and HTML."""
 _SUFFIX = ".html"
 
 
@@ -25,7 +25,7 @@ def sections_data(sections: Sequence[Section]) -> list[dict[str, str]]:
 
 
 def sections_html(sections: Iterable[Section]) -> tuple[str, str]:
-    """Return links, and the sections."""
+    """Return HTML of links to sections, and of the sections."""
     every = list(sections)
     links = " ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in every)
     content = "\n".join(
@@ -43,5 +43,5 @@ def sections_page(title: str, facts: str, sections: Sequence[Section]) -> str:
 
 
 def page_style() -> str:
-    """Return the style sheet of pages with sections and charts."""
+    """Return the style sheet of pages with sections."""
     return asset("page.css") + asset("report.css") + asset("chart.css")

@@ -1,4 +1,4 @@
-"""Two runs on one scale, as text and as SVG."""
+"""Two runs on one scale."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ _MIN_TEXT_COLUMNS = 10
 def paired_timelines_text(
     a: SavedRun, b: SavedRun, columns: int, *, ascii_only: bool = False
 ) -> Iterator[str]:
-    """Yield a line for each unit of either run."""
+    """Return a line for each unit of either run."""
     glyphs = state_glyphs(ascii_only=ascii_only)
     cycles = max(a.cycles, b.cycles, 1)
     width = max(_MIN_TEXT_COLUMNS, columns - _TEXT_LABEL_COLUMNS)
@@ -31,7 +31,7 @@ def paired_timelines_text(
 
 
 def paired_timelines_html(a: SavedRun, b: SavedRun) -> str:
-    """Return a track for each unit of either run, and a legend."""
+    """Return a track for each unit of either run."""
     cycles = max(a.cycles, b.cycles, 1)
     scale = (_WIDTH - _LABEL_WIDTH - _RIGHT_MARGIN) / cycles
     parts, y = [], 6

@@ -1,7 +1,7 @@
-"""A run as a trace in Chrome's format, which Perfetto and chrome://tracing open.
+"""A trace for Perfetto and chrome://tracing.
 
-A microsecond of the trace is a cycle. Each unit has tracks for instructions in flight and for reasons to
-wait. Tokens are arrows. Counters show queues, tokens and bandwidth.
+A microsecond is a cycle. Each unit has tracks for instructions in flight and for waits. Tokens are arrows.
+Counters show queues, tokens and bandwidth.
 
 Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
@@ -23,14 +23,13 @@ Entry = dict[str, Any]
 
 _MACHINE_PROCESS, _COUNTER_PROCESS = 1, 2
 _THREADS_PER_UNIT = 100
-"""Distance of the units' thread numbers. A unit's first thread shows its waits."""
+"""Distance of the units' thread numbers. The first thread of each shows waits."""
 _MAX_BANDWIDTH_STEPS = 1000
 _MIN_BANDWIDTH_CYCLES = 32
-"""Cycles over which bandwidth is averaged, at least."""
 
 
 def trace_bytes(run: AnalyzedRun, *, compress: bool = False) -> bytes:
-    """Return the trace as JSON, compressed with gzip if ``compress``."""
+    """Return the trace as JSON."""
     entries = (json.dumps(entry, separators=(",", ":")) for entry in trace_events(run))
     figures = json.dumps(_about(run))
     text = (
@@ -191,5 +190,5 @@ def _bandwidth(run: AnalyzedRun) -> Iterator[Entry]:
 
 
 def bandwidth_step(cycles: int) -> int:
-    """Return the cycles over which bandwidth is averaged: a power of two."""
+    """Return a power of two."""
     return max(_MIN_BANDWIDTH_CYCLES, 1 << max(0, -(-cycles // _MAX_BANDWIDTH_STEPS) - 1).bit_length())

@@ -16,33 +16,27 @@ from accel.views.run_sequence import RunSequence
 from accel.views.run_verdict import stop_reason
 
 CHART_WIDTH = 1200
-"""Pixels, before a script fits the chart to the window."""
 GUTTER = 78
-"""Pixels left of the tracks, for the units' names."""
 RIGHT_MARGIN = 14
 OVERVIEW_HEIGHT = 24
-"""Pixels of the band that shows the whole run."""
+"""Shows the whole run."""
 AXIS_HEIGHT = 24
 STATE_BAND_HEIGHT = 9
-"""Pixels of the band below a unit's instructions that shows its states."""
+"""Shows states."""
 TRACK_GAP = 24
-"""Pixels between tracks, which the arrows of tokens cross."""
+"""Room for arrows of tokens."""
 LEGEND_HEIGHT = 52
 
 _TALL_ROW, _LOW_ROW = 22, 14
-"""Pixels of a row of instructions, in a track of few rows and of many."""
+"""In a track of few rows, and of many."""
 _MAX_TALL_ROWS = 3
 _MAX_ROWS = 16
-"""Instructions of a unit in flight at once beyond this number share the last row."""
+"""Further instructions in flight share the last row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Track:
-    """The part of one unit: rows of instructions, and a band of states.
-
-    Attributes:
-        top: in pixels.
-    """
+    """A unit's rows of instructions and band of states. ``top`` is in pixels."""
 
     unit: Unit
     rows: int
@@ -59,7 +53,7 @@ class Track:
 
 
 def tracks(activity: Activity) -> list[Track]:
-    """Return the units' tracks, from top to bottom."""
+    """Return tracks from top to bottom."""
     found: list[Track] = []
     top = 0
     for unit in Unit:
@@ -78,7 +72,7 @@ def chart_height(activity: Activity) -> int:
 
 
 def instruction_kind(instruction: Instruction) -> str:
-    """Return an instruction's key in :data:`INSTRUCTION_KINDS`."""
+    """Return a key of :data:`INSTRUCTION_KINDS`."""
     if isinstance(instruction, Transfer):
         return "transfer" if instruction.x_size else "other"
     if isinstance(instruction, Products):
@@ -87,11 +81,10 @@ def instruction_kind(instruction: Instruction) -> str:
 
 
 INSTRUCTION_KINDS = {"transfer": "LOAD, STORE", "gemm": "GEMM", "alu": "ALU", "other": "tokens only, FINISH"}
-"""CSS classes of colours, and their entries in the legend."""
 
 
 def chart_data(sequence: RunSequence) -> dict[str, Any]:
-    """Return the data for ``chart.js``, growing numbers as differences."""
+    """Return data for ``chart.js``. Growing numbers are differences."""
     activity = sequence.activity
     names, number_of = _distinct(sequence.names)
     return {
@@ -133,7 +126,7 @@ def _critical_data(sequence: RunSequence) -> dict[str, Any]:
 
 
 def colour_groups(sequence: RunSequence) -> list[dict[str, Any]]:
-    """Return the groups of colours other than kinds: layer and tensor.
+    """Return the groups layer and tensor.
 
     ``of`` has the index of each instruction's label, or -1.
     """
@@ -191,6 +184,6 @@ def _differences(values: Iterable[int]) -> list[int]:
 
 
 def packed(data: dict[str, Any]) -> str:
-    """Return gzipped JSON in base64, for ``accel.unpack`` in a page."""
+    """Return gzipped JSON in base64, for ``accel.unpack``."""
     text = json.dumps(data, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()

@@ -15,7 +15,7 @@ from accel.views.run_verdict import VerdictRow, verdict_rows
 
 _BAR_HEIGHT = 26
 _MIN_LABELLED_SHARE = 0.06
-"""Parts of a bar that are narrower have no room for a percentage."""
+"""A narrower part of a bar has no percentage."""
 
 
 def verdict_html(run: AnalyzedRun) -> str:
@@ -28,7 +28,7 @@ def verdict_html(run: AnalyzedRun) -> str:
 
 
 def figures_html(run: AnalyzedRun) -> str:
-    """Return the most important figures."""
+    """Return the main figures."""
     figures = run.result.to_dict()
     compulsory = run.result.compulsory
     traffic = dram_traffic(run)

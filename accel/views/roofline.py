@@ -10,11 +10,9 @@ from accel.views.svg_chart import Chart
 
 _WIDTH, _HEIGHT = 620, 340
 _MARGINS = (64, 20, 18, 46)
-"""Left, right, top and bottom, in pixels."""
+"""Left, right, top and bottom."""
 _AXIS_FACTOR = 4.0
-"""The x axis extends beyond its points by this factor."""
 _PEAK_FACTOR = 2.2
-"""The y axis extends beyond the peak by this factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +20,7 @@ class Roofline:
     """A run and its limits. Intensities are MACs per byte on the busier direction of the bus.
 
     Attributes:
-        macs: MACs of the tensor expression without padding, or else of all GEMM micro-ops.
+        macs: of the tensor expression without padding if ``is_exact``, otherwise of all GEMM micro-ops.
         macs_per_cycle: the run's speed.
         max_intensity: MACs per byte if each byte moved once.
     """
@@ -47,7 +45,7 @@ class Roofline:
 
 
 def roofline(result: Result) -> Roofline | None:
-    """Return a run's roofline, or None without MACs."""
+    """Return None without MACs."""
     config, compulsory = result.config, result.compulsory
     if result.cycles is None:
         raise AccelError("the run has no cycles; a roofline needs a backend that simulates time")
@@ -67,7 +65,7 @@ def roofline(result: Result) -> Roofline | None:
 
 
 def roofline_svg(line: Roofline) -> str:
-    """Return the chart with logarithmic axes."""
+    """Return the chart, with logarithmic axes."""
     ridge = line.peak / line.config.bus_bytes
     speed, roof = line.macs_per_cycle, line.roof(line.intensity)
     points = [line.intensity, ridge, *([line.max_intensity] if line.max_intensity else [])]

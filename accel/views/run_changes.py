@@ -43,13 +43,7 @@ class PathCause(NamedTuple):
 
 
 class LayerChange(NamedTuple):
-    """A layer of two runs.
-
-    Attributes:
-        a, b: the layer in either run, or None.
-        causes: critical cycles by unit and cause, the largest difference first. They sum up to the layer's
-            cycles.
-    """
+    """A layer of two runs. ``causes`` are critical cycles, the largest difference first."""
 
     name: str
     a: Layer | None
@@ -58,7 +52,6 @@ class LayerChange(NamedTuple):
 
     @property
     def cycles(self) -> tuple[int | None, int | None]:
-        """Cycles in either run, or None."""
         return (None if self.a is None else self.a.cycles), (None if self.b is None else self.b.cycles)
 
     @property
@@ -68,12 +61,11 @@ class LayerChange(NamedTuple):
 
     @property
     def is_moved(self) -> bool:
-        """Whether it moved between machine and host."""
         return self.a is not None and self.b is not None and self.a.where != self.b.where
 
 
 def path_changes(a: Iterable[Segment], b: Iterable[Segment], key: Callable[[Segment], K]) -> list[Change[K]]:
-    """Sum up two critical paths by a key, the largest difference first."""
+    """Sum up two critical paths by key, the largest difference first."""
     sums: dict[K, list[int]] = defaultdict(lambda: [0, 0])
     for side, path in enumerate((a, b)):
         for one in path:
@@ -83,7 +75,7 @@ def path_changes(a: Iterable[Segment], b: Iterable[Segment], key: Callable[[Segm
 
 
 def layer_changes(a: SavedRun, b: SavedRun) -> list[LayerChange]:
-    """Compare layers in the order of ``b``, those of ``a`` alone last."""
+    """Compare layers in the order of ``b``. Those only in ``a`` are last."""
     first, second = _layers(a), _layers(b)
     found = []
     for key in {**second, **first}:
@@ -95,7 +87,7 @@ def layer_changes(a: SavedRun, b: SavedRun) -> list[LayerChange]:
 
 
 def program_changes(a: SavedRun, b: SavedRun) -> list[Change[int]]:
-    """Compare the cycles of two networks' programs."""
+    """Compare cycles by program."""
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for side, run in enumerate((a, b)):
         for one in run.layers:

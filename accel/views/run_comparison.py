@@ -1,4 +1,4 @@
-"""Comparisons of two runs, with the causes of the difference in cycles."""
+"""Comparisons of two runs, with causes of the difference."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,11 +35,7 @@ __getattr__ = renamed(__name__, {"Why": "PathCause"})
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two runs, A and B.
-
-    Attributes:
-        a, b: the runs.
-    """
+    """Two runs, A and B."""
 
     a: SavedRun
     b: SavedRun
@@ -49,18 +45,18 @@ class Comparison:
 
     @property
     def same_program(self) -> bool:
-        """Whether both runs executed the same instructions on the same constants."""
+        """Whether instructions and constants are equal."""
         return self.a.program == self.b.program
 
     @property
     def fields(self) -> dict[str, tuple[Any, Any]]:
-        """Configuration fields that differ, None if a machine lacks one."""
+        """Differing configuration fields. None stands for a missing one."""
         a, b = self.a.config.to_dict(), self.b.config.to_dict()
         return {name: (a.get(name), b.get(name)) for name in {**a, **b} if a.get(name) != b.get(name)}
 
     @property
     def figures(self) -> dict[str, tuple[Any, Any]]:
-        """:data:`FIGURES` of both."""
+        """:data:`FIGURES` of both runs."""
         figures = [{**run.figures, "largest_cause": run.largest_cause} for run in (self.a, self.b)]
         return {key: (figures[0].get(key), figures[1].get(key)) for key in FIGURES}
 
@@ -76,10 +72,8 @@ class Comparison:
 
     @cached_property
     def causes(self) -> list[Change[tuple[str, Wait]]]:
-        """Critical cycles by unit and cause, the largest difference first.
-
-        The differences sum up to that of the runs.
-        """
+        """Critical cycles by unit and cause, the largest difference first. The differences sum up to that
+        of the runs."""
         return path_changes(self.a.critical, self.b.critical, lambda one: (one.unit, one.cause))
 
     @cached_property
@@ -88,7 +82,7 @@ class Comparison:
         return path_changes(self.a.critical, self.b.critical, PathCause.of)
 
     def segments(self, why: PathCause, most: int = _LISTED_SEGMENTS) -> tuple[list[Segment], list[Segment]]:
-        """Return the longest segments of a cause, ``most`` from each run."""
+        """Return the ``most`` longest segments of a cause from each run."""
         paths = ([one for one in run.critical if PathCause.of(one) == why] for run in (self.a, self.b))
         first, second = (longest_segments(path, most) for path in paths)
         return first, second
@@ -100,12 +94,12 @@ class Comparison:
 
     @cached_property
     def layers(self) -> list[LayerChange]:
-        """The layers of both runs, if they are runs of networks."""
+        """The layers of both runs, if of networks."""
         return layer_changes(self.a, self.b)
 
     @cached_property
     def programs(self) -> list[Change[int]]:
-        """Cycles of each program by its number, if they are runs of networks."""
+        """Cycles of each program by its number, if the runs are of networks."""
         return program_changes(self.a, self.b)
 
     @property
@@ -159,12 +153,7 @@ class Comparison:
         }
 
     def timelines(self, columns: int, *, ascii_only: bool = False) -> Iterator[str]:
-        """Yield lines of text on one scale.
-
-        Args:
-            columns: width of a line.
-            ascii_only: only use ASCII.
-        """
+        """Yield lines of text of ``columns`` characters on one scale."""
         return paired_timelines_text(self.a, self.b, columns, ascii_only=ascii_only)
 
     @staticmethod
@@ -183,7 +172,7 @@ class Comparison:
         write_atomically(Path(path), self.html().encode())
 
     def html(self) -> str:
-        """Return the page, which needs no other file."""
+        """Return a self-contained page."""
         return sections_page(f"A: {self.a.name}; B: {self.b.name}", summary(self), comparison_sections(self))
 
 

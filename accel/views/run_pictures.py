@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 _NOTEBOOK_PIXELS = 800
 _HEADER_PIXELS = 130
-"""Height of a timeline's page above the chart."""
+"""Height above the chart."""
 
 
 class _Picture:
     """A picture of a run.
 
     Args:
-        result: with simulated time, also if it ended early.
-        name: name for the title, instead of the workload.
+        result: with simulated time, even if it ended early.
+        name: title, instead of the workload.
 
     Raises:
         AccelError: time was not simulated, or events were not recorded.
@@ -105,9 +105,8 @@ class Timeline(_Picture):
 
         Args:
             columns: width of a line in characters.
-            ascii_only: draw with ASCII characters.
-            cycles: draw at most this number of cycles, around the store unit's transfer nearest to the middle
-                of the run. By default all cycles.
+            ascii_only: only use ASCII.
+            cycles: number of cycles, around the store unit's transfer nearest to the middle, or None for all.
         """
         window = None if cycles is None else middle_window(self._run, cycles)
         return timeline_text(self._run, columns=columns, ascii_only=ascii_only, window=window)

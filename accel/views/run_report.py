@@ -1,4 +1,4 @@
-"""The report of a run as a page, and as data for notebooks and the studio."""
+"""The report of a run as a page or as data."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -43,16 +43,15 @@ _LISTING = """<p class="hint"><label>unit <select id="unit"><option value="">all
 <label>find <input id="find" type="search" placeholder="GEMM, A[0:64, acc 0.."></label>
 <span id="count" class="faint"></span></p>
 <div id="listing" tabindex="0"><div id="head"></div><div id="rows"></div></div>"""
-"""The list of instructions, which a script fills."""
 
 
 def report_html(run: AnalyzedRun) -> str:
-    """Return a page that loads nothing."""
+    """Return a self-contained page."""
     return view_page(run_view(run, is_static=True))
 
 
 def view_page(view: Mapping[str, Any]) -> str:
-    """Return a page that shows a view of :func:`run_view`."""
+    """Return a page of a :func:`run_view`."""
     links, sections = sections_html((one["name"], one["heading"], one["html"]) for one in view["sections"])
     body = _BODY.substitute(
         title=escape(view["title"]), facts=escape(view["facts"]), links=links, sections=sections
@@ -67,14 +66,14 @@ def view_page(view: Mapping[str, Any]) -> str:
 
 
 def module() -> str:
-    """Return the component ``accel.view`` as an ES module."""
+    """Return ``accel.view`` as an ES module."""
     return f"{view_script()}export default accel;\n"
 
 
 def run_view(run: AnalyzedRun, *, is_static: bool = False) -> dict[str, Any]:
-    """Return plain data for the component ``accel.view``.
+    """Return plain data for ``accel.view``.
 
-    With ``is_static``, sections also hold chart and loops for readers without scripts.
+    With ``is_static``, sections also have chart and loops for readers without scripts.
 
     Returns:
         ``title``, ``facts``, ``sections``, and the interactive ``chart``, ``listing`` (instructions) and
@@ -105,7 +104,7 @@ def run_view(run: AnalyzedRun, *, is_static: bool = False) -> dict[str, Any]:
 
 
 def sequence_view(sequence: RunSequence) -> dict[str, Any]:
-    """Return timeline, units and instructions of several runs."""
+    """View several runs."""
     sections = [
         ("timeline", "Timeline", _timeline()),
         ("units", "Where the cycles went", units_html(sequence.activity)),

@@ -1,4 +1,4 @@
-"""Consecutive runs as one timeline."""
+"""Consecutive runs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from accel.views.analyzed_run import AnalyzedRun
 
 @dataclass(frozen=True)
 class RunSequence:
-    """Runs after one another, for example the programs of a network, with consecutive numbers."""
+    """Consecutive runs, for example programs of a network, as one timeline."""
 
     runs: tuple[AnalyzedRun, ...]
 
@@ -56,10 +56,7 @@ class RunSequence:
 
 
 def concatenate_activity(activities: Sequence[Activity], begins: Sequence[int]) -> Activity:
-    """Concatenate runs without a gap.
-
-    ``begins`` has the number of each run's first instruction.
-    """
+    """Concatenate runs without a gap. ``begins`` has the number of each run's first instruction."""
     if len(activities) == 1:
         return activities[0]
     found = Activity(

@@ -1,4 +1,4 @@
-"""The end of a run and its token check, in words."""
+"""The end and token check of a run, in words."""
 
 from accel.core.fault_causes import Cause
 from accel.core.token_rules import Waiting, stuck
@@ -6,11 +6,10 @@ from accel.run.program import as_program
 from accel.views.analyzed_run import AnalyzedRun
 
 VerdictRow = tuple[str, str, bool]
-"""Name, text, and whether the finding is good."""
 
 
 def verdict_rows(run: AnalyzedRun) -> list[VerdictRow]:
-    """Return the end of the run, a deadlock's waiting instructions, and the token check."""
+    """Return the end of a run, a deadlock's waiting instructions, and the token check."""
     error = run.result.error
     found: list[VerdictRow] = []
     if error is None:
@@ -28,7 +27,7 @@ def verdict_rows(run: AnalyzedRun) -> list[VerdictRow]:
 
 
 def stop_reason(run: AnalyzedRun) -> str:
-    """Return for example ``deadlock at instruction 1``, or an empty string after success."""
+    """Return for example ``deadlock at instruction 1``, or an empty string."""
     error = run.result.error
     if error is None:
         return ""

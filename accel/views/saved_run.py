@@ -1,8 +1,8 @@
 """Runs in files: ``accel run --save`` writes them and ``accel diff`` compares them.
 
 The zip archive's manifest has the format ``accel-run``. ``critical.bin`` holds the critical path, and
-``states.bin`` the shares of each unit's states in up to 480 parts of the run. A network's run has its
-programs after one another, and its layers.
+``states.bin`` the shares of each unit's states in up to 480 parts of the run. A network has consecutive
+programs, and layers.
 """
 
 import hashlib
@@ -49,9 +49,8 @@ from accel.views.timeline_page import run_title
 
 SUFFIX = ".accelrun"
 VERSION = 2
-"""Newest version of the file that this release reads. Version 2 has layers. Other runs are version 1."""
+"""Newest readable version of the file. Version 2 has layers. Version 1 is for single programs."""
 MAX_PARTS = 480
-"""Parts of a run of which the shares of states are saved, at most."""
 FIGURES: Mapping[str, str] = {
     "cycles": "cycles",
     "instructions": "instructions",
@@ -63,7 +62,7 @@ FIGURES: Mapping[str, str] = {
     "store_bytes": "bytes stored",
     "largest_cause": "largest cause of the critical path",
 }
-"""The figures that comparisons show: their keys, and their names in tables."""
+"""Names in tables of the figures that comparisons show."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,11 +71,10 @@ class SavedRun:
 
     Attributes:
         program: SHA-256 of instructions and DRAM contents.
-        config: the machine.
-        overrides: configuration fields set for this run.
+        overrides: fields set for this run.
         figures: see :meth:`~accel.run.result.Result.to_dict`.
-        states: uint16[units][parts][states], thousandths of each part of the run.
-        layers: layers of a network. Instructions are then numbered within their program.
+        states: uint16[units][parts][states], thousandths of each part.
+        layers: of a network. Instructions are then numbered within their program.
     """
 
     name: str
@@ -92,8 +90,7 @@ class SavedRun:
 
     @property
     def largest_cause(self) -> str | None:
-        """The largest share of the critical path, for example ``compute slots 96%``. None if the run has no
-        critical path."""
+        """For example ``compute slots 96%``, or None without a critical path."""
         found = shares(self.critical)
         cycles = self.figures["cycles"]
         return (
@@ -113,7 +110,7 @@ class SavedRun:
 
         Args:
             result: with simulated time.
-            name: name for the title, instead of the workload.
+            name: title, instead of the workload.
 
         Raises:
             AccelError: the run has no cycles, or its events were not recorded.

@@ -1,7 +1,7 @@
 """The entries of a saved run's file, each checked for type and range.
 
-A file may be hostile. Returned texts are printable, numbers are finite and have at most 63 bits, and units,
-causes and placements are known.
+A file may be hostile. Texts become printable, numbers have at most 63 bits, and all functions raise a
+ProgramError for a wrong entry.
 """
 
 import re
@@ -35,20 +35,15 @@ _UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 SEGMENT = np.dtype(
     [("cycles", "<i8"), ("unit", "u1"), ("cause", "u1"), ("instruction", "<i4"), ("tensor", "<i4")]
 )
-"""A segment in ``critical.bin``. Unit, cause and tensor are indices of the manifest's lists, or -1."""
+"""Unit, cause and tensor are indices of the manifest's lists, or -1."""
 SHARE = np.dtype("<u2")
-"""A share in ``states.bin``, in thousandths, by unit, part of the run and state."""
+"""Thousandths, by unit, part of the run and state."""
 _WHOLE = 1000
 _ROUNDING = 2
-"""Rounded shares of four states sum up to 1000 within this tolerance."""
 
 
 def read_text(data: Any, key: str) -> str:
-    """Return a line of text without control characters.
-
-    Raises:
-        ProgramError: as all functions here, for a missing entry, another type or range.
-    """
+    """Return a line of text without control characters."""
     return _printable(read_entry(data, key, str))
 
 
@@ -110,7 +105,7 @@ def read_traffic(data: Any) -> tuple[TensorTraffic, ...]:
 
 
 def read_layers(data: Any) -> tuple[Layer, ...]:
-    """Return the layers of a network's run."""
+    """Return the layers of a network."""
     return tuple(_layer(one) for one in read_entry(data, "layers", list))
 
 

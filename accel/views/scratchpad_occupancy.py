@@ -21,7 +21,7 @@ Levels = list[tuple[int, int]]
 
 
 def listed_scratchpads(config: Config) -> list[str]:
-    """Return the scratchpads by name, micro-ops last."""
+    """Return the names of scratchpads, micro-ops last."""
     return sorted(scratchpads_of(config), key=lambda name: name == UOP.name)
 
 
@@ -44,16 +44,13 @@ def occupancy(
 
 
 class _ElementLifetimes:
-    """When each element was filled and last read."""
-
     def __init__(self, depth: int) -> None:
         self._filled = np.full(depth, _NEVER, dtype=np.int64)
         self._last_read = np.full(depth, _NEVER, dtype=np.int64)
         self._changes: Counter[int] = Counter()
-        """By cycle, the change of the number of occupied elements."""
 
     def read(self, elements: Elements, stop: int) -> None:
-        """Record a read. Elements without a fill count from cycle 0."""
+        """Elements without a fill count from cycle 0."""
         filled = self._filled[elements]
         if (filled == _NEVER).any():
             self._filled[elements] = np.where(filled == _NEVER, 0, filled)
@@ -83,7 +80,7 @@ class _ElementLifetimes:
 
 
 def peaks(levels: Levels, cycles: int, bins: int) -> list[int]:
-    """Return the highest level in each part of a run.
+    """Return the highest level in each part.
 
     For example, levels ``[(0, 1), (3, 5), (4, 0)]`` over 8 cycles have the peaks 5 and 0 in two parts.
     """

@@ -1,4 +1,4 @@
-"""The state of every unit in every cycle, by the timing contract."""
+"""States of the units by the timing contract."""
 
 from collections.abc import Container, Iterable, Sequence
 
@@ -19,7 +19,7 @@ _QUEUE_FULL = {
 
 
 class StateTimeline:
-    """Collects spans: each cycle belongs to the first that covers it.
+    """Assigns each cycle to the first span that covers it.
 
     For example, a busy span 2..4 leaves 0..2 and 4..6 of a later stall span 0..6.
     """
@@ -29,7 +29,7 @@ class StateTimeline:
         self._spans: list[StateSpan] = []
 
     def assign(self, spans: Iterable[StateSpan]) -> None:
-        """Assign free cycles. Neither starts nor stops decrease."""
+        """Assign free cycles. Neither starts nor stops may decrease."""
         free: list[tuple[int, int]] = []
         gaps = iter(self._free)
         gap = next(gaps, None)
@@ -50,7 +50,7 @@ class StateTimeline:
         self._free = free
 
     def assign_idle(self, last_work: int) -> None:
-        """Make free cycles idle: before ``last_work`` the queue is empty, then the program has ended."""
+        """Free cycles before ``last_work`` have an empty queue. Then the program has ended."""
         no_one = NO_INSTRUCTION, NO_INSTRUCTION
         self.assign([StateSpan(0, last_work, State.IDLE, StateReason.EMPTY, *no_one)])
         self._spans += [
@@ -115,7 +115,7 @@ def unit_spans(
 
     Args:
         sources: the token that an instruction pops from a counter.
-        nonempty: counters with tokens at the end.
+        nonempty: counters with tokens left at the end.
     """
     extents = busy_extents(busy)
     earliest = earliest_starts(unit, times, instructions, config)
@@ -171,7 +171,6 @@ def _last_work(unit: Unit, times: EventTimes) -> int:
 
 
 def _without_overlaps(spans: Iterable[StateSpan]) -> list[StateSpan]:
-    """Cut spans to start after earlier ones."""
     found: list[StateSpan] = []
     reached = 0
     for span in spans:
@@ -190,7 +189,7 @@ def _token_wait(
     sources: dict[tuple[int, Counter], TokenFlow],
     available: Container[Counter],
 ) -> StateSpan:
-    """Return the wait for an instruction's last token, or a missing one, preferably not ``available``."""
+    """Return the wait for the last token, or a missing one, preferably not ``available``."""
     counters = pops(instruction)
     if not counters:
         return StateSpan(start, start, State.TOKEN, StateReason.WORK, index, NO_INSTRUCTION)

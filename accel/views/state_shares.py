@@ -1,4 +1,4 @@
-"""Shares of a unit's states in equal parts of a run."""
+"""Shares of a unit's states."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from accel.views.activity_records import StateSpan
 
 
 def state_shares(spans: Sequence[StateSpan], start: int, stop: int, bins: int) -> npt.NDArray[np.float64]:
-    """Compute the share of each state in each part.
+    """Return the share of each state in equal parts of a run.
 
     For example, busy cycles 0 to 2 and an idle cycle 3 give 0.75 and 0.25.
 

@@ -30,12 +30,10 @@ from accel.views.state_shares import state_shares
 _TOP = OVERVIEW_HEIGHT + AXIS_HEIGHT
 _PLOT_WIDTH = CHART_WIDTH - GUTTER - RIGHT_MARGIN
 _MIN_BAR_PIXELS = 4
-"""Average width of an instruction below which a track shows shares of states instead."""
+"""Average width of an instruction below which a track shows shares of states."""
 _SHARE_PIXELS = 3
-"""Width of one part of the run for which shares are shown."""
 _MAX_ARROWS = 150
 _LETTER_PIXELS = 6.1
-"""Approximate width of a letter."""
 _MAX_TICKS = 10
 
 
@@ -102,7 +100,7 @@ def _row_top(track: Track, one: InstructionSlice) -> float:
 
 
 def _bar(run: AnalyzedRun, track: Track, one: InstructionSlice) -> Iterator[str]:
-    """Pale while in flight, strong where data moves."""
+    """Pale in flight, strong where data moves."""
     y, height = _row_top(track, one), track.row_height - 2
     start, stop, work_start, work_stop = (
         _x(run, cycle) for cycle in (one.start, one.stop, one.work_start, one.work_stop)
@@ -179,7 +177,7 @@ def _arrows(run: AnalyzedRun, every: list[Track]) -> Iterator[str]:
 
 
 def legend(run: AnalyzedRun) -> str:
-    """Explain the drawn colours and arrows."""
+    """Return the legend of colours and arrows."""
     y = chart_height(run.activity) - LEGEND_HEIGHT + 12
     every = tracks(run.activity)
     with_bars = {track.unit for track in every if _has_bars(run, track)}

@@ -6,12 +6,7 @@ from html import escape
 
 
 class Chart:
-    """A chart of two axes. Styles are CSS classes.
-
-    Args:
-        x, y: smallest and largest value of each axis.
-        margins: left, right, top and bottom, in pixels.
-    """
+    """A chart of two axes. Styles are CSS classes. Margins are left, right, top and bottom."""
 
     def __init__(
         self,
@@ -72,7 +67,7 @@ class Chart:
         self._parts.append(f'<path class="{style}" d="M{path}"/>')
 
     def steps(self, levels: Sequence[float], style: str) -> None:
-        """Add the area below levels of equal width."""
+        """Draw the area below levels of equal width."""
         left, right = self._ranges[0]
         width = (self._x(right) - self._x(left)) / max(1, len(levels))
         base = self._y(self._ranges[1][0])

@@ -13,38 +13,29 @@ from accel.views.state_shares import state_shares
 _GLYPHS = {State.BUSY: "█", State.MEMORY: "▒", State.TOKEN: "·", State.IDLE: " "}
 _ASCII_GLYPHS = {State.BUSY: "#", State.MEMORY: "m", State.TOKEN: ".", State.IDLE: " "}
 _WAITING_GLYPHS = {"█": "─", "#": "-"}
-"""By the glyph of a busy cycle, the glyph of an instruction in flight whose data does not move."""
+"""Glyph of an instruction in flight whose data does not move, by that of a busy cycle."""
 _GUTTER = 9
-"""Columns of the units' names."""
 _MIN_COLUMNS = 40
 _TICK_COLUMNS = 14
-"""Columns from one tick to the next, at least."""
 MOST_ROWS = 48
-"""A program with more instructions than this is shown by units only."""
+"""A longer program is shown by units only."""
 
 
 def state_glyphs(*, ascii_only: bool) -> Mapping[State, str]:
-    """Return a character for each state."""
+    """Return a character by state."""
     return _ASCII_GLYPHS if ascii_only else _GLYPHS
 
 
 def timeline_text(
     run: AnalyzedRun, *, columns: int = 100, ascii_only: bool = False, window: range | None = None
 ) -> str:
-    """Return a line for each unit and for instructions of a short program.
-
-    Args:
-        run: the run.
-        columns: width of a line in characters.
-        ascii_only: draw with ASCII characters.
-        window: the cycles to draw, without instructions. By default the complete run.
-    """
+    """Return a line for each unit, and without ``window`` for instructions of a short program."""
     lines = _lines(run, max(columns, _MIN_COLUMNS), state_glyphs(ascii_only=ascii_only), window)
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
 def middle_window(run: AnalyzedRun, cycles: int) -> range:
-    """Return at most ``cycles`` cycles around the transfer of the store unit nearest to the run's middle."""
+    """Return ``cycles`` around the store unit's transfer nearest to the run's middle."""
     total = max(1, run.activity.cycles)
     busy = [span for span in run.activity.spans[Unit.STORE] if span.state is State.BUSY]
     begins = [span.start for span in busy] or [total // 2]

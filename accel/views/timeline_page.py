@@ -1,4 +1,4 @@
-"""The pipeline chart in a file: SVG, or an HTML page."""
+"""The pipeline chart as SVG or HTML."""
 
 from html import escape
 from string import Template
@@ -43,7 +43,7 @@ $svg"""
 )
 
 _PAGE_STYLE = "body { padding-bottom: 12px; }\n"
-"""The chart fills the window down to this margin, so that the page does not scroll."""
+"""Margin below the chart, so that the page does not scroll."""
 
 _OMITTED_DEFAULTS: dict[str, object] = {
     "fold": True,
@@ -52,11 +52,10 @@ _OMITTED_DEFAULTS: dict[str, object] = {
     "dilation": [1, 1],
     "groups": 1,
 }
-"""Parameters of workloads that a title does not mention if they have these values."""
+"""A title omits parameters with these values."""
 _MAX_TITLE_VALUES = 8
-"""A longer list is mentioned by its length."""
+"""A title has only the length of a longer list."""
 _SIZES = ("kernel", "stride", "dilation")
-"""Parameters of two numbers that are written as 3x3, as on the command line."""
 
 
 def run_title(run: AnalyzedRun) -> str:
@@ -85,13 +84,13 @@ def _parameter_text(name: str, value: object) -> str:
         return f"{name}={value[0] if all_equal else separator.join(map(str, value))}"
     if value is None or isinstance(value, bool | str):
         return name if value is True else ""
-    if isinstance(value, float):  # a float32: 0.01 and not 0.009999999776482582
+    if isinstance(value, float):  # float32 0.01 is 0.009999999776482582
         return f"{name}={value:.7g}"
     return f"{name}={value}"
 
 
 def run_facts(run: AnalyzedRun) -> str:
-    """Return the most important figures in one line."""
+    """Return the main figures in one line."""
     result = run.result
     facts = [f"{result.cycles:,} cycles", f"{len(result.instructions):,} instructions"]
     if result.error is not None:
@@ -104,7 +103,7 @@ def run_facts(run: AnalyzedRun) -> str:
 
 
 def chart_tools() -> str:
-    """Return the buttons, the choice of colours and the search field above a chart."""
+    """Return the buttons, choice of colours and search field."""
     buttons = "".join(
         f'<button data-zoom="{factor}">{text}</button>'
         for factor, text in (("0.5", "zoom in"), ("2", "zoom out"), ("0", "whole run"))
@@ -117,10 +116,7 @@ def chart_tools() -> str:
 
 
 def chart_svg(run: AnalyzedRun, *, size: str, style: str = "", scripts: str = "") -> str:
-    """Return the chart of the whole run.
-
-    ``style`` and ``scripts`` are for charts without a page.
-    """
+    """Return the chart. ``style`` and ``scripts`` are for charts without a page."""
     return _SVG.substitute(
         width=CHART_WIDTH,
         height=chart_height(run.activity),
@@ -142,7 +138,7 @@ def timeline_svg(run: AnalyzedRun) -> str:
 
 
 def timeline_html(run: AnalyzedRun) -> str:
-    """Return the chart as a page with buttons."""
+    """Return a page with buttons."""
     title = run_title(run)
     size = f'width="100%" height="{chart_height(run.activity)}"'
     return html_page(

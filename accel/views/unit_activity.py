@@ -1,4 +1,4 @@
-"""The activity of the units, derived from events."""
+"""Activity of the units."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ def derive_activity(
     cycles: int,
     tokens: Sequence[int] = (0, 0, 0, 0),
 ) -> Activity:
-    """Return the activity of a run.
+    """Derive activity from events.
 
     Args:
         events: sorted.
-        config: beats of a burst follow one another without gaps.
+        config: its memory sends the beats of a burst without gaps.
         address: DRAM address of the first instruction.
     """
     before_end = events[: bisect_left(events, cycles, key=lambda event: event.cycle)]
@@ -63,7 +63,6 @@ def derive_activity(
 
 
 def _flows(times: EventTimes, tokens: Sequence[int]) -> list[TokenFlow]:
-    """The k-th pop takes the k-th token."""
     found = []
     for counter in Counter:
         pushed = times.pushed[counter]
@@ -95,7 +94,7 @@ def _levels(
 
 
 def _slices(unit: Unit, times: EventTimes, busy: Sequence[BusyInterval]) -> list[InstructionSlice]:
-    """Return instructions, each in the first free row."""
+    """Give each instruction the first free row."""
     extents = busy_extents(busy)
     free_from: list[int] = []
     found = []

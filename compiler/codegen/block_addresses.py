@@ -1,4 +1,4 @@
-"""Where the blocks lie that calls and copies are about, while the loops around them run."""
+"""Scratchpad and DRAM addresses of the blocks that calls and copies access, by loop variables."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from accel.compiler.nest.nest_text import format_region
 from accel.compiler.target.emitter_registry import AccessPtr
 
 Env = Mapping[IterVar, int]
-"""The values of loop variables."""
 
 
 class Dimension(NamedTuple):
-    """One dimension of a region: where it starts, in blocks of ``width``."""
+    """One dimension of a region: start and extent in tensor elements, and the width of a block."""
 
     start: Linear
     extent: Expr
@@ -27,46 +26,43 @@ class Dimension(NamedTuple):
 
     @property
     def even(self) -> bool:
-        """Whether it starts at a block, whatever its variables are."""
         numbers = (self.start.constant, *(factor for _, factor in self.start.terms))
         return not any(number % self.width for number in numbers)
 
 
 class Place(NamedTuple):
-    """The part of a region that is the same in all calls."""
+    """The part of a region's addresses that is the same in all calls."""
 
     dimensions: list[Dimension]
     extents: Known[tuple[int, ...]]
     """In blocks, along each dimension."""
     held: Known[tuple[int, ...]]
-    """The same of all that the buffer holds now."""
+    """The same of the buffer's current content."""
     strides: tuple[int, ...] | None
-    """Distances from block to block in a scratchpad buffer of constant size, in elements."""
+    """Elements from block to block in a scratchpad buffer of constant size."""
     copy: Linear
     apart: int
     """Elements from one thread's copy of the buffer to the next."""
 
     follows_from: frozenset[Expr]
-    """All that decides where the blocks lie."""
+    """All expressions that determine the start."""
 
     @property
     def variables(self) -> set[IterVar]:
-        """Those that decide where the blocks lie, and how many there are."""
         return {var for expr in self.follows_from for var in variables(expr)} | {*self.extents.variables}
 
 
 class _Start(NamedTuple):
-    """An element as a function of loop variables: ``constant`` and all that is added to it."""
+    """An element as a function of loop variables: ``constant`` plus the terms."""
 
     constant: int
     terms: tuple[tuple[IterVar, int], ...]
     others: tuple[tuple[Known[int], int], ...]
-    """Expressions that are not linear, with their factors."""
+    """Nonlinear expressions, with their factors."""
     uneven: tuple[tuple[Dimension, int], ...]
-    """Dimensions of which only the run tells whether they start at a block, with their steps."""
+    """Dimensions that may start inside a block, with their steps."""
 
     def at(self, region: Region, env: Env) -> int:
-        """The element."""
         found = self.constant
         for var, factor in self.terms:
             found += factor * env[var]
@@ -81,7 +77,8 @@ class _Start(NamedTuple):
 
 
 class Addresses:
-    """The elements of all buffers, where those in scratchpads begin, and pointers to parts of them."""
+    """The elements of all buffers, the first elements of scratchpad buffers, and pointers to parts of
+    them."""
 
     def __init__(self, nest: Nest) -> None:
         self.elements = buffer_elements(nest)
@@ -89,13 +86,13 @@ class Addresses:
         self._places: dict[tuple[int, Element], Place] = {}
         self._known_strides: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._starts: dict[tuple[int, tuple[int, ...]], _Start] = {}
-        """By the id of a place, and steps."""
+        """By ``id`` of a place, and steps."""
         self._row_major: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._keep: list[object] = []
         """Keeps objects alive whose ids are keys of the caches above."""
 
     def pointer(self, region: Region, box: list[IterVar], env: Env) -> AccessPtr:
-        """To the blocks that a region covers while the variables of ``box`` run."""
+        """Return a pointer to a region, with strides for the variables of ``box``."""
         place = self.place(region, self.elements[region.buffer])
         steps = self._strides(place, env)
         base = self._local(region, place, steps, env)
@@ -107,7 +104,7 @@ class Addresses:
         return AccessPtr(region.buffer.scope.name, base, strides)
 
     def taps(self, region: Region, dimension: int | None, env: Env) -> tuple[int, int]:
-        """How many blocks of a region there are along a dimension, and elements from one to the next."""
+        """Return the number of a region's blocks along a dimension, and the elements from one to the next."""
         if dimension is None:
             return 1, 0
         place = self.place(region, self.elements[region.buffer])
@@ -124,23 +121,23 @@ class Addresses:
         return stride
 
     def pointer_to(self, region: Region, place: Place, env: Env) -> AccessPtr:
-        """To the blocks of a scratchpad region."""
         steps = self._strides(place, env)
         assert region.buffer.scope is not None
         return AccessPtr(region.buffer.scope.name, self._local(region, place, steps, env), steps)
 
     def outside(self, region: Region, place: Place, steps: tuple[int, ...], env: Env) -> int:
-        """Where a region of DRAM starts, in elements from the start of its tensor."""
+        """Return the first element of a DRAM region, from the start of its tensor."""
         return self._start(place, steps, 0, 0).at(region, env)
 
     def _local(self, region: Region, place: Place, steps: tuple[int, ...], env: Env) -> int:
-        """The element of its scratchpad where a region starts, in the thread's copy of the buffer."""
+        """Return the first element of a region in the thread's copy of its scratchpad buffer."""
         buffer = region.buffer
         apart = 0 if buffer.sets == 1 else place.apart
         return self._start(place, steps, self.bases[buffer], apart).at(region, env)
 
     def _start(self, place: Place, steps: tuple[int, ...], first: int, apart: int) -> _Start:
-        """Where a region starts if its buffer starts at ``first`` and has copies so far apart."""
+        """Return the start of a region in a buffer that starts at ``first``, with copies ``apart`` elements
+        apart."""
         key = (id(place), steps)
         found = self._starts.get(key)
         if found is None:
@@ -166,7 +163,7 @@ class Addresses:
         return found
 
     def _strides(self, place: Place, env: Env) -> tuple[int, ...]:
-        """Distances from block to block along each dimension of a buffer's current content, in elements."""
+        """Return the elements from block to block along each dimension of a buffer's current content."""
         if place.strides is not None:
             return place.strides
         held = place.held.at(env)
@@ -176,7 +173,6 @@ class Addresses:
         return found
 
     def place(self, region: Region, element: Element) -> Place:
-        """A region in blocks of an element's size."""
         key = (id(region), element)
         found = self._places.get(key)
         if found is None:

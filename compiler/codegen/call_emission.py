@@ -19,17 +19,16 @@ from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target, f
 from accel.core.isa import Gemm, Mac, SetAcc
 
 MIN_SHARED_MICRO_OPS = 16
-"""Micro-ops that an instruction for several boxes may have on any machine: so few always fit the memory."""
+"""Micro-ops that an instruction for several boxes may have on any machine, since they always fit."""
 SHARED_MEMORY_FRACTION = 64
-"""An instruction for several boxes may also use one part in 64 of the micro-op memory, so that the lists of
+"""An instruction for several boxes may also use this fraction of the micro-op memory, so that the lists of
 many instructions fit together."""
 
 
 class CallGroup(NamedTuple):
     """Boxes of a call that become one instruction, if they differ only in micro-ops.
 
-    Attributes:
-        emission: by values of the loops around the boxes, the instructions.
+    ``emission`` returns the instructions for values of the loops around the boxes.
     """
 
     parts: list[Ranges]
@@ -41,7 +40,7 @@ class _BoxOperands(NamedTuple):
 
     Attributes:
         taps: for each operand with taps, their number and the elements from one to the next.
-        read: pointers to operands that are read. Sums among them must hold their final value.
+        read: pointers to operands. Sums among them must hold their final value.
     """
 
     taps: Sequence[tuple[int, int]]
@@ -50,8 +49,6 @@ class _BoxOperands(NamedTuple):
 
 
 class _GroupEmission(NamedTuple):
-    """The instructions of a group, and the operands of each box."""
-
     emitted: Sequence[Emitted]
     boxes: Sequence[_BoxOperands]
 
@@ -68,7 +65,7 @@ class CallEmission:
         self._instructions: dict[tuple[object, ...], Sequence[Emitted]] = {}
         """By call, extents and pointers."""
         self._joined: dict[tuple[int, ...], Sequence[Emitted]] = {}
-        """By ``id`` of the instructions of each box."""
+        """By ``id`` of each box's instructions."""
 
     def clear(self) -> None:
         """Free the caches. They refer to this object, which only the garbage collector would free."""
@@ -76,7 +73,6 @@ class CallEmission:
             cache.clear()
 
     def emit_box(self, leaf: Call | AluCall, box: Box, env: Mapping[IterVar, int]) -> None:
-        """Emit a call for each iteration of a box in which no margin is negative."""
         self.emit_groups(leaf, self.groups(leaf, box), env)
 
     def emit_groups(
@@ -97,7 +93,6 @@ class CallEmission:
             state.emitted.extend(emission.emitted)
 
     def groups(self, leaf: Call | AluCall, box: Box) -> list[CallGroup]:
-        """Return the iterations of a box in which no margin is negative, as few groups."""
         key = (id(leaf), tuple(box.ranges.values()), box.margins)
         if key not in self._groups:
             parts = boxes(box.ranges, box.margins) if box.margins else [box.ranges]
@@ -105,7 +100,6 @@ class CallEmission:
         return self._groups[key]
 
     def grouped(self, leaf: Call | AluCall, parts: list[Ranges]) -> list[CallGroup]:
-        """Return boxes over the same loops in few groups."""
         ranges = parts[0] if parts else {}
         depth = self._state.config.uop_depth
         most = min(depth, max(MIN_SHARED_MICRO_OPS, depth // SHARED_MEMORY_FRACTION))
@@ -118,7 +112,7 @@ class CallEmission:
         return CallGroup(parts, Derived(deciding, lambda env: self._emission(leaf, loops, parts, env)))
 
     def _values(self, leaf: Call | AluCall, inner: Mapping[IterVar, None]) -> list[Known[int]]:
-        """Return the values outside some loops that the instructions of a call depend on."""
+        """Return values outside some loops that determine a call's instructions."""
         key = (id(leaf), tuple(inner))
         if key not in self._deciding:
             addresses = self._state.addresses
@@ -196,7 +190,7 @@ class CallEmission:
 
 
 def _join(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
-    """Return one GEMM or MAC for several that differ only in their micro-ops, or else all of them."""
+    """Join GEMMs or MACs that differ only in their micro-ops, if possible."""
     every = [item for part in found for item in part]
     gemms = [item.instruction for item in every if isinstance(item.instruction, Gemm | Mac)]
     templates = {replace(gemm, uop_end=0) for gemm in gemms}
@@ -209,6 +203,5 @@ def _join(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
 
 
 def _has_taps(region: Region, dims: Sequence[int | None]) -> bool:
-    """Return whether a call reads several blocks of a region in one slot, along its first dimension."""
     assert region.buffer.scope is not None
     return len(dims) > len(region.buffer.scope.element)

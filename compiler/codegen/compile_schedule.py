@@ -1,4 +1,4 @@
-"""The whole path from a schedule to a program image."""
+"""The path from a schedule to a program image."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -39,9 +39,9 @@ def compile_schedule(
 
     Args:
         schedule: with all stages in scratchpads tensorized or copies.
-        constants: values of inputs that are known now; they are packed into the program.
-        options: how the schedule came about, to be kept in the program.
-        fold: fold reset and bias into one step where possible (:mod:`accel.compiler.nest.fold_bias`).
+        constants: inputs with known values, which are packed into the program.
+        options: the origin of the schedule, which the program keeps.
+        fold: fold reset and bias into one step (:mod:`accel.compiler.nest.fold_bias`).
         without: names of reorder passes to turn off (:mod:`accel.compiler.codegen.reorder_passes`).
         like: the program of a schedule that has a bias and differs only in scales of quantization. Its
             instructions are copied, because the host packs scales next to the bias.
@@ -97,7 +97,6 @@ def reorder_effects(
 
 
 def _checked_constants(schedule: Schedule, constants: object) -> dict[str, npt.NDArray[Any]]:
-    """Constants by name; those of an unknown name, another shape or dtype are refused."""
     inputs = {tensor.name: tensor for tensor in schedule.inputs}
     found = {}
     for name, value in check_mapping("the constants", constants).items():
@@ -110,7 +109,6 @@ def _checked_constants(schedule: Schedule, constants: object) -> dict[str, npt.N
 def _tensors(
     nest: Nest, dram: DramMap, constants: dict[str, npt.NDArray[Any]]
 ) -> tuple[tuple[ImageTensor, ...], list[tuple[int, bytes]]]:
-    """The image's tensors, and the segments that hold the constants among them."""
     tensors = []
     segments = []
     widened = {node.target: node for node in nest.body if isinstance(node, HostPack)}
@@ -138,13 +136,12 @@ def _tensors(
 
 
 def _with_scales(tensors: Sequence[ImageTensor], nest: Nest) -> tuple[ImageTensor, ...]:
-    """Return a program's tensors with the scales that the host packs into a nest's buffers of these names."""
+    """Replace the scales that the host packs by those of a nest with the same buffer names."""
     widening = {node.source.name: node.packing for node in nest.body if isinstance(node, HostPack)}
     return tuple(replace(one, widening=widening.get(one.name)) for one in tensors)
 
 
 def _units(nest: Nest, dram: DramMap) -> Iterator[tuple[Region, bytes]]:
-    """Identity matrices, tables and parameters without a bias, in DRAM."""
     nodes = {node.target: node for node in nest.body if isinstance(node, HostConstant)}
     for (buffer, _), place in dram.tensors.items():
         if buffer in nodes:

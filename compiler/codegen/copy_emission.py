@@ -1,4 +1,4 @@
-"""Emit copies between DRAM and scratchpads as LOADs and STOREs."""
+"""Emission of copies between DRAM and scratchpads as LOADs and STOREs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from accel.core.instruction_access import dram_rows
 from accel.core.isa import SetAcc, SetInp, SetWgt
 
 MAX_CACHED_TRANSFERS = 1 << 16
-"""Transfers of one copy that are cached: later iterations of a loop often transfer the same data again."""
+"""Cached transfers of one copy. Later iterations often transfer the same data again."""
 
 
 class _CopyPlan(NamedTuple):
@@ -44,7 +44,7 @@ class _Transfer(NamedTuple):
     """A copy for fixed values of the loop variables.
 
     Attributes:
-        content: the values in the copy afterwards, for :class:`~...emission_state.BufferContents`.
+        content: the buffer's values afterwards, see :class:`~...emission_state.BufferContents`.
     """
 
     emitted: Sequence[Emitted] = ()
@@ -55,7 +55,7 @@ class _Transfer(NamedTuple):
 
 
 class CopyEmission:
-    """Emits copies into a state. A LOAD of data that its buffer holds already is left out."""
+    """Emits copies into a state, except LOADs of data that their buffer holds already."""
 
     def __init__(self, state: EmissionState) -> None:
         self._state = state
@@ -63,7 +63,6 @@ class CopyEmission:
         """By ``id`` of a copy."""
 
     def clear(self) -> None:
-        """Free the cache. It refers to this object, which only the garbage collector would free."""
         self._plans.clear()
 
     def emit(self, node: Copy, env: Mapping[IterVar, int]) -> None:
@@ -81,7 +80,7 @@ class CopyEmission:
             state.emitted.extend(transfer.emitted)
 
     def reserve(self, node: Copy) -> None:
-        """Reserve DRAM for the source of a copy that no iteration executes: it is an input nevertheless."""
+        """Reserve DRAM for an input that no iteration copies."""
         if node.source.buffer.scope is None:
             self._dram_tensor(node.source.buffer, node.target.buffer, is_store=False)
 
@@ -136,7 +135,7 @@ class CopyEmission:
         )
 
     def _emit_settings(self, node: Copy) -> None:
-        """Emit the SET that says how a LOAD reads bytes: signed or not, and with which zero point."""
+        """Emit the SET of a LOAD's signedness and zero point."""
         scope = node.target.buffer.scope
         if scope is None or not self._state.config.post or node.source.buffer.dtype == "int32":
             return
@@ -149,7 +148,6 @@ class CopyEmission:
             self._state.set(node, replace(self._state.setting(SetAcc), unsigned=unsigned))
 
     def _dram_tensor(self, dram: Buffer, local: Buffer, *, is_store: bool) -> tuple[IntEnum, DramTensor]:
-        """Return the memory id of transfers between two buffers, and the tensor in DRAM."""
         memory = transfer_memory(dram, local, store=is_store)
         return memory, self._state.dram.place(dram, self._state.addresses.elements[local], memory)
 
@@ -157,7 +155,6 @@ class CopyEmission:
 def _check_whole_elements(
     node: Copy, dimensions: list[Dimension], padding: Sequence[tuple[int, int]], steps: Sequence[int]
 ) -> None:
-    """Check that a copy has neither padding nor steps along dimensions that elements span."""
     for d, (dimension, zeros, step) in enumerate(zip(dimensions, padding, steps, strict=True)):
         if dimension.width > 1 and (any(zeros) or step > 1):
             raise TensorizeError(

@@ -1,7 +1,7 @@
 """Delay the first LOAD of a buffer until another unit's LOAD has been requested.
 
-For weights that ``start_after`` orders after the bias, with ``*`` at the instruction that sends the token and
-at the one that waits for it::
+For weights that ``start_after`` orders after the bias, with ``*`` at the sender and the receiver of the
+token::
 
     before                              after
     compute  LOAD.UOP                   compute  LOAD.UOP
@@ -10,9 +10,9 @@ at the one that waits for it::
     load     LOAD.INP                   load     LOAD.INP
     load     LOAD.WGT                   load     LOAD.WGT     *
 
-The units share one bus, and the compute unit executes one LOAD after the other. Before, the load unit fills
-all its buffers while the compute unit still loads micro-ops. So the bias waits for the bus, and the first
-GEMM for the bias. After, the bias is requested first. No instruction moves: the wait becomes a token.
+The units share one bus. Before, the load unit fills all its buffers while the compute unit still loads
+micro-ops. So the bias waits for the bus, and the first GEMM for the bias. After, the bias is requested first.
+No instruction moves: the wait becomes a token.
 """
 
 from collections.abc import Collection
@@ -32,7 +32,6 @@ class DelayFirstLoads(ReorderPass):
     )
 
     def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Return the program with the waits that ``start_after`` asks for."""
         waits: dict[int, int] = {}
         for delayed, earlier in program.load_orders:
             late, early = (_first_load(program, statements) for statements in (delayed, earlier))
@@ -56,6 +55,5 @@ def _first_load(program: EmittedProgram, statements: Collection[int]) -> int | N
 
 
 def _last_of_compute(program: EmittedProgram, end: int) -> int | None:
-    """Return the position of the compute unit's last instruction before ``end``."""
     positions = range(end - 1, -1, -1)
     return next((n for n in positions if program.emitted[n].instruction.unit is Unit.COMPUTE), None)

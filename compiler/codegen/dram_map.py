@@ -1,4 +1,4 @@
-"""Where everything lies: scratchpad buffers, and tensors, micro-ops and instructions in DRAM."""
+"""Addresses of scratchpad buffers, and of tensors, micro-ops and instructions in DRAM."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class DramTensor:
 
 
 def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Steps along each dimension of an array in row-major order."""
+    """Return the strides of a row-major array."""
     strides = []
     step = 1
     for size in reversed(sizes):
@@ -51,7 +51,7 @@ def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_room(outputs: Sequence[Tensor], config: Config) -> None:
-    """Refuse what is too large for DRAM however it is packed, before time is spent on it."""
+    """Refuse tensors that are too large for DRAM in any layout, before time is spent on them."""
     kept = [t for t in producers(outputs) if isinstance(t.op, Placeholder) or t in outputs]
     least = PAGE_BYTES + sum(prod(t.shape) * np.dtype(t.dtype).itemsize for t in kept)
     if least > config.mem_size:
@@ -63,15 +63,14 @@ def check_room(outputs: Sequence[Tensor], config: Config) -> None:
 
 @dataclass
 class DramMap:
-    """The parts of DRAM that a program consists of, and their default places: from the second page on, page
-    by page. Instructions refer to parts by number."""
+    """The parts of DRAM, by default page-aligned from the second page on. Instructions refer to parts by
+    number."""
 
     config: Config
     parts: list[Part] = field(default_factory=list)
     tensors: dict[tuple[Buffer, Element], DramTensor] = field(default_factory=dict)
 
     def add(self, name: str, size: int, *, alignment: int = PAGE_BYTES) -> int:
-        """The number of a new part of ``size`` bytes."""
         step = max(alignment, PAGE_BYTES)
         reached = self.parts[-1].stop if self.parts else PAGE_BYTES
         part = Part(offset=-(-reached // step) * step, nbytes=size, name=name)
@@ -84,7 +83,6 @@ class DramMap:
         return len(self.parts) - 1
 
     def offset(self, tensor: DramTensor) -> int:
-        """Of its first byte from the start of the window, at its default place."""
         return self.parts[tensor.part].offset
 
     def place(self, buffer: Buffer, element: Element, memory: IntEnum) -> DramTensor:
@@ -102,7 +100,7 @@ class DramMap:
 
 
 def transfer_memory(dram: Buffer, local: Buffer, *, store: bool) -> IntEnum:
-    """The memory id of a transfer between a tensor and a scratchpad buffer."""
+    """Return the memory id of a transfer between a tensor and a scratchpad buffer."""
     if store:
         return Memory.OUT if dram.dtype in BYTES else Memory.ACC
     assert local.scope is not None
@@ -111,7 +109,7 @@ def transfer_memory(dram: Buffer, local: Buffer, *, store: bool) -> IntEnum:
 
 
 def place_buffers(locals_: Sequence[Buffer], elements: dict[Buffer, Element]) -> dict[Buffer, int]:
-    """First element of every scratchpad buffer."""
+    """Return the first element of every scratchpad buffer."""
     used: dict[str, int] = {}
     bases: dict[Buffer, int] = {}
     for buffer in locals_:
@@ -132,7 +130,6 @@ def place_buffers(locals_: Sequence[Buffer], elements: dict[Buffer, Element]) ->
 
 
 def _too_many_threads(buffers: Sequence[Buffer], elements: dict[Buffer, Element], name: str) -> str:
-    """The message for copies for all threads that do not fit, with the largest number that fits."""
     threads = max(buffer.sets for buffer in buffers)
     most = threads
     scopes = {b.scope.name: b.scope for b in buffers if b.scope is not None}
@@ -151,7 +148,7 @@ def _too_many_threads(buffers: Sequence[Buffer], elements: dict[Buffer, Element]
 
 
 def block_count(buffer: Buffer, element: Element) -> int:
-    """Elements that one copy of a buffer takes at its largest."""
+    """Return the elements of one copy of a buffer at its largest."""
     count = 1
     for size, width in zip(buffer.shape, block_shape(element, len(buffer.shape)), strict=True):
         count *= -(-size // width)

@@ -1,4 +1,4 @@
-"""The state that emission of a nest builds up: instructions, memory maps and settings of the units."""
+"""The state of emission: instructions, memory maps and settings of the units."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -21,8 +21,7 @@ class EmissionState:
 
     Attributes:
         emitted: the instructions so far, in program order.
-        unstarted: the accumulators that their next product overwrites, or None on machines with
-            ``post=0``.
+        unstarted: the accumulators that their next product overwrites, or None on machines with ``post=0``.
         rereads: whether the program loads a tensor from DRAM that it stores there.
     """
 
@@ -39,13 +38,12 @@ class EmissionState:
         """The last SET of each kind."""
 
     def setting(self, kind: type[SetT]) -> SetT:
-        """Return the current setting of a unit."""
         found = self._settings.get(kind, kind())
         assert isinstance(found, kind)
         return found
 
     def set(self, node: Node, *settings: Set) -> None:
-        """Emit SETs for a statement, except for those that change nothing."""
+        """Emit SETs, except those that change nothing."""
         for one in settings:
             if self.setting(type(one)) != one:
                 self._settings[type(one)] = one
@@ -61,7 +59,6 @@ class EmissionState:
         self.emitted.extend(self.unstarted.settled(begin, end))
 
     def stored(self, dram: Buffer) -> None:
-        """Note that a tensor in DRAM changes."""
         if self.rereads:
             self.contents.forget_source(dram)
 
@@ -76,19 +73,17 @@ class BufferContents:
         self._contents: dict[tuple[Buffer, int], tuple[object, ...]] = {}
 
     def replace(self, buffer: Buffer, copy: int, content: tuple[object, ...]) -> bool:
-        """Note a LOAD into a copy of a buffer; return whether the copy held something else."""
+        """Note a LOAD. Return whether the copy of the buffer held something else."""
         if self._contents.get((buffer, copy)) == content:
             return False
         self._contents[buffer, copy] = content
         return True
 
     def overwrite(self, buffer: Buffer) -> None:
-        """Note that an instruction other than a LOAD writes a buffer."""
         for copy in range(buffer.sets):
             self._contents.pop((buffer, copy), None)
 
     def forget_source(self, dram: Buffer) -> None:
-        """Note that a tensor in DRAM changes, so that buffers no longer hold it."""
         self._contents = {key: value for key, value in self._contents.items() if value[0] is not dram}
 
 

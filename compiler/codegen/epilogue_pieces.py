@@ -1,4 +1,4 @@
-"""Cut the epilogue of a tile, ALU passes and STOREs, into pieces of neighbouring accumulators."""
+"""Cut a tile's epilogue into pieces of neighbouring accumulators."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,11 +20,8 @@ def cut_epilogue(
 ) -> tuple[list[NumberedPiece], list[AccumulatorRange]] | None:
     """Cut the ALU passes and STOREs of a tile.
 
-    Args:
-        unit: pieces are multiples of this number of accumulators, where the STOREs' rows allow it.
-
-    Returns:
-        The pieces, numbered, and the accumulators of each number, or None if the epilogue cannot be cut.
+    Pieces are multiples of ``unit`` accumulators, where the STOREs' rows allow it. Return the numbered pieces
+    and each number's accumulators, or None if the epilogue cannot be cut.
     """
     store_pieces = [piece for one in stores for piece in _cut_store(one, stores, unit)]
     ranges = [range_of_store(one) for one in store_pieces]
@@ -63,13 +60,12 @@ def _is_within(inner: AccumulatorRange, outer: AccumulatorRange) -> bool:
 
 
 def row_lengths(emitted: Sequence[Emitted]) -> list[int]:
-    """Return the accumulators per iteration of the outer loops of some computations."""
+    """Return the accumulators per iteration of the outer loops of computations."""
     loops = [one.instruction for one in emitted if isinstance(one.instruction, Loops)]
     return sorted({one.dst_factor_out for one in loops if one.dst_factor_out > 1 and one.iter_out > 1})
 
 
 def _cut_store(one: Emitted, stores: Sequence[Emitted], unit: int) -> list[Emitted]:
-    """Cut one of a tile's STOREs into pieces of a multiple of ``unit`` accumulators."""
     store = one.instruction
     assert isinstance(store, Store)
     elements = sum(s.instruction.sram_elements for s in stores if isinstance(s.instruction, Store))

@@ -10,28 +10,28 @@ from accel.core.instruction_access import COLUMNS
 from accel.core.isa import Alu, Gemm, Load, Loops, Mac, Store
 
 AccumulatorRange = tuple[int, int]
-"""The first accumulator of a range, and the one after its last."""
+"""The first accumulator, and the one after the last."""
 
 NumberedPiece = tuple[int, Emitted]
-"""A piece of an instruction, and the number of the range of accumulators that it works on."""
+"""The number of a range of accumulators, and a piece of an instruction that works on it."""
 
 
 def start_of_run(emitted: Sequence[Emitted], end: int, belongs: Callable[[Emitted], bool]) -> int:
-    """Return the start of the longest run of instructions before ``end`` that all belong to it."""
+    """Return the start of the run of instructions before ``end`` that all belong to it."""
     while end and belongs(emitted[end - 1]):
         end -= 1
     return end
 
 
 def end_of_run(emitted: Sequence[Emitted], begin: int, belongs: Callable[[Emitted], bool]) -> int:
-    """Return the end of the longest run of instructions from ``begin`` on that all belong to it."""
+    """Return the end of the run of instructions from ``begin`` that all belong to it."""
     while begin < len(emitted) and belongs(emitted[begin]):
         begin += 1
     return begin
 
 
 def multiplies(one: Emitted) -> bool:
-    """Return whether an instruction is a GEMM or MAC that computes products."""
+    """Return whether an instruction computes products."""
     return isinstance(one.instruction, Gemm | Mac) and one.instruction.multiplies
 
 
@@ -43,7 +43,7 @@ def range_of_store(one: Emitted) -> AccumulatorRange:
 
 
 def accumulator_span(one: Emitted, operand: str) -> AccumulatorRange:
-    """Return the smallest range that holds all accumulators of an operand, ``dst`` or ``src``."""
+    """Return the smallest range with all accumulators of an operand, ``dst`` or ``src``."""
     loops = one.instruction
     assert isinstance(loops, Loops)
     column = one.uops[:, COLUMNS[operand]]
@@ -55,16 +55,11 @@ def accumulator_span(one: Emitted, operand: str) -> AccumulatorRange:
 def cut_by_accumulators(
     one: Emitted, ranges: Sequence[AccumulatorRange], *, twice: bool = False
 ) -> list[NumberedPiece]:
-    """Cut a computation so that each piece writes accumulators of one range only.
+    """Cut a computation into pieces in order, each of which writes accumulators of one range only.
 
-    Pieces are iterations of the outer loop, iterations of the inner loop, or micro-ops. For example, a GEMM
-    with ``iter_out=3`` and ``dst_factor_out=4`` becomes three GEMMs for the ranges 0..4, 4..8 and 8..12.
-
-    Args:
-        twice: whether the instruction may be cut along one dimension first, and then along another.
-
-    Returns:
-        The pieces in order; an empty list if the instruction cannot be cut that way.
+    Pieces are iterations of the outer loop, of the inner loop, or micro-ops. For example, a GEMM with
+    ``iter_out=3`` and ``dst_factor_out=4`` becomes three GEMMs for the ranges 0..4, 4..8 and 8..12. If
+    ``twice``, the instruction may be cut along two dimensions. Return no pieces if it cannot be cut that way.
     """
     loops = one.instruction
     assert isinstance(loops, Loops)
@@ -90,7 +85,7 @@ def cut_by_accumulators(
 def _cut_twice(
     one: Emitted, loops: Loops, ranges: Sequence[AccumulatorRange], sizes: Sequence[int]
 ) -> list[NumberedPiece]:
-    """Cut a computation into single iterations of one dimension, and each of these along another."""
+    """Cut into single iterations of one dimension, and each of these along another."""
     if isinstance(loops, Alu) and not loops.use_imm:
         written, read = accumulator_span(one, "dst"), accumulator_span(one, "src")
         if written[0] < read[1] and read[0] < written[1]:
@@ -111,12 +106,8 @@ def _cut_twice(
 
 
 def _piece(one: Emitted, loops: Loops, dimension: int, where: np.ndarray) -> Emitted:
-    """Return the piece of a computation that runs some micro-ops or neighbouring iterations of a loop.
-
-    Args:
-        dimension: 0 for micro-ops, 1 for the outer loop, 2 for the inner loop.
-        where: ascending numbers of the micro-ops or iterations.
-    """
+    """Return the piece with the ascending numbers ``where`` of micro-ops (``dimension`` 0), or of iterations
+    of the outer (1) or inner loop (2)."""
     if dimension == 0:
         uops = one.uops[where]
         return replace(one, instruction=replace(loops, uop_end=len(uops)), uops=uops)
@@ -132,12 +123,9 @@ def cut_load(one: Emitted, elements: int) -> list[Emitted]:
     """Cut a LOAD after about ``elements`` elements.
 
     The first piece is whole rows, or the start of the first row if that is longer. For example, 10 elements
-    of a LOAD of 4 rows of 3 become pieces of 3 rows and 1 row, and 2 elements become pieces of 2 elements,
-    1 element and 3 rows.
-
-    Returns:
-        The pieces in order; ``[one]`` if it has at most ``elements`` elements; an empty list if it has
-        padding or ``elements`` is 0.
+    of a LOAD of 4 rows of 3 become pieces of 3 rows and 1 row, and 2 elements become pieces of 2 elements, 1
+    element and 3 rows. Return ``[one]`` if it has at most ``elements`` elements, or no pieces if it has
+    padding or ``elements`` is 0.
     """
     load = one.instruction
     assert isinstance(load, Load)

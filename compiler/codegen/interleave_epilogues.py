@@ -40,9 +40,9 @@ from accel.core.instruction_access import COLUMNS
 from accel.core.isa import Alu, Gemm, Store, Unit
 
 MAX_MICRO_OP_BEATS = 32
-"""Bus beats to load the micro-ops of all pieces of the next tile's products: 64 micro-ops on a 64-bit bus,
-128 on a 128-bit bus. Loading more would take longer than the reset waits. Products that have more micro-ops
-before they are cut keep this number."""
+"""Bus beats to load the micro-ops of all pieces of the next tile's products: 64 micro-ops on a 64-bit bus.
+Loading more would take longer than the reset waits. Products that have more micro-ops before they are cut
+keep this number."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,6 @@ class InterleaveEpilogues(ReorderPass):
     )
 
     def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Return the program with the epilogues of all tiles but the last in pieces."""
         most = MAX_MICRO_OP_BEATS * program.config.bus_bytes // UOP_BYTES
         return program.with_order(_interleaved(program.emitted, most))
 
@@ -117,7 +116,8 @@ class _Boundary:
         )
 
     def interleaved(self, max_micro_ops: int) -> tuple[list[Emitted], int] | None:
-        """Return the boundary in pieces, and the position in the old program after all that it replaces.
+        """Return the boundary in pieces, and the position in the old program after everything that it
+        replaces.
 
         None if the next tile uses other accumulators, or if the epilogue cannot be cut. Pieces are rows of
         the next tile if no other size lets resets and products be cut the same way. If no size does, or if
@@ -142,7 +142,6 @@ class _Boundary:
         return [*self.loads, *best[0], *(best[1] or self.resets)], self.resets_end
 
     def _is_reset(self, ranges: Sequence[AccumulatorRange]) -> bool:
-        """Return whether the next tile resets some accumulators of these ranges."""
         begin, end = enclosing_range(ranges)
         firsts = (int(one.uops[:, COLUMNS["dst"]].min()) for one in self.resets)
         return any(begin <= first < end for first in firsts)
@@ -163,7 +162,7 @@ def _product_micro_ops(emitted: Sequence[Emitted]) -> int:
 def _sorted_pieces(
     instructions: Sequence[Emitted], ranges: Sequence[AccumulatorRange]
 ) -> list[Emitted] | None:
-    """Return pieces of instructions, sorted by their accumulators' ranges, or None if one cannot be cut.
+    """Return pieces sorted by their accumulators' ranges, or None if an instruction cannot be cut.
 
     Accumulators after the last range come first, because no STORE reads them.
     """

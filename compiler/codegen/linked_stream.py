@@ -1,8 +1,7 @@
 """From emitted instructions to an encoded program: micro-ops, tokens, and the link step.
 
-Instructions refer to parts of DRAM until the end. Whether two of them touch the same bytes does not
-depend on the addresses of the parts, as long as parts do not overlap. So dependences are analysed at the
-default addresses.
+Instructions refer to parts of DRAM until the end. Dependences are analysed at the default addresses, since
+parts never overlap, wherever they are.
 """
 
 from dataclasses import dataclass
@@ -81,7 +80,6 @@ def _by_source(values: Ints, sources: Numbers, instead: int) -> Ints:
 
 
 def _linked(program: Distinct[Instruction], of: Ints, dram: DramMap) -> bytes:
-    """The encoded instructions with the addresses that follow from the parts' places."""
     places = [part.offset for part in dram.parts]
     return Addresses(program, of, dram.config).moved(encode(program, dram.config), places)
 
@@ -90,11 +88,7 @@ _SPECIAL: tuple[Kind, ...] = ("micro-ops", "tokens", "finish")
 
 
 def _provenance(emission: Emission, placed: PlacedUops, ordered: Numbers, origins: Origins) -> Provenance:
-    """Return the origins of the instructions, including the final FINISH.
-
-    Args:
-        ordered: for each instruction except FINISH, its number in ``placed``.
-    """
+    """Return the origins of all instructions and FINISH. ``ordered`` has their numbers in ``placed``."""
     micro_ops, tokens, finish = (len(emission.statements) + n for n in range(len(_SPECIAL)))
     statements = _by_source(placed.items.column(lambda one: one.statement), placed.sources, micro_ops)
     numbers = np.append(_by_source(statements, ordered, tokens), finish)

@@ -1,4 +1,4 @@
-"""Micro-ops: equal lists are held once, and loaded once where all of them fit."""
+"""Placement of micro-ops: equal lists are stored once, and loaded once if all fit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from accel.core.config import Config
 from accel.core.isa import Instruction, Load, Loops, Memory, encode_uops
 
 MICRO_OPS = -1
-"""In place of a number where an instruction was not emitted, but loads micro-ops."""
+"""Source of LOADs of micro-ops, which were not emitted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class PlacedUops:
 
     Attributes:
         program: with LOADs of micro-ops, whose ``dram_base`` counts from the start of ``words``.
-        sources: for each instruction the number of its item, or ``MICRO_OPS`` for those LOADs.
+        sources: each instruction's number in ``items``, or ``MICRO_OPS``.
     """
 
     items: Distinct[Emitted]
@@ -32,13 +32,13 @@ class PlacedUops:
     words: npt.NDArray[np.uint32]
 
     def renumbered(self, waits: Mapping[int, int]) -> dict[int, int]:
-        """Return pairs of positions in the emitted program as positions in ``program``."""
+        """Convert positions in the emitted program to positions in ``program``."""
         positions = np.flatnonzero(self.sources != MICRO_OPS)
         return {int(positions[late]): int(positions[early]) for late, early in waits.items()}
 
 
 def place_uops(emitted: Sequence[Emitted], config: Config) -> PlacedUops:
-    """Give every micro-op list its place and put the LOADs where they are first needed."""
+    """Place every micro-op list, with LOADs where they are first needed."""
     items = Distinct(emitted)
     instructions = [item.instruction for item in items.every]
     chosen = items.places.copy()

@@ -1,4 +1,4 @@
-"""Emit the instructions of a tensorized nest, by running its loops at compile time."""
+"""Emission of a tensorized nest's instructions, by running its loops at compile time."""
 
 from collections.abc import Sequence
 
@@ -35,11 +35,7 @@ from accel.core.config import Config
 
 
 class Emission:
-    """The instructions of a nest in program order, and the map of DRAM.
-
-    Attributes:
-        state: the instructions and all that they refer to.
-    """
+    """The instructions of a nest in program order, and the map of DRAM."""
 
     def __init__(self, nest: Nest, config: Config) -> None:
         self.state = state = EmissionState(nest, config)
@@ -49,7 +45,7 @@ class Emission:
         self._sums = None if state.unstarted is None else SumEmission(state, state.unstarted, self._calls)
         self._nests = PerfectNests(state.addresses, self._lowered_epilogue)
         self._epilogues: dict[int, list[Node]] = {}
-        """By ``id`` of an epilogue, the nodes that it is lowered to."""
+        """By ``id`` of an epilogue, its lowered nodes."""
         self._extents: dict[int, Known[int]] = {}
         """By ``id`` of a loop, its extent, which may depend on outer loops."""
         self._run(nest.body, {})
@@ -66,11 +62,10 @@ class Emission:
 
     @property
     def statements(self) -> list[tuple[Node, tuple[str, ...]]]:
-        """The statements by their numbers, each with the names of the loops around it."""
+        """The statements by number, each with the names of the loops around it."""
         return self.state.statements.statements
 
     def program(self) -> EmittedProgram:
-        """Return the instructions as reorder passes need them."""
         loads: dict[Buffer, set[int]] = {}
         for number, (node, _) in enumerate(self.statements):
             if isinstance(node, Copy):
@@ -90,7 +85,7 @@ class Emission:
     # --- statements ------------------------------------------------------------------------------
 
     def _run(self, nodes: Sequence[Node], env: dict[IterVar, int]) -> None:
-        """Emit statements; ``env`` has the values of the loop variables around them and is changed."""
+        """Emit statements. ``env`` has the values of outer loop variables and is changed."""
         for node in nodes:
             if isinstance(node, For):
                 self._run_loop(node, env)
@@ -127,7 +122,6 @@ class Emission:
             self._run(node.body, env)
 
     def _run_perfect_nest(self, nest: PerfectNest, depth: int, env: dict[IterVar, int]) -> None:
-        """Run the outer loops of a perfect nest from ``depth`` inward, and emit the box inside them."""
         if depth < len(nest.outer):
             loop = nest.outer[depth]
             for value in range(self._extent(loop, env)):
@@ -151,7 +145,6 @@ class Emission:
             self._calls.emit_box(leaf, box, env)
 
     def _emit_clear(self, node: ZeroBuffer) -> None:
-        """Set a whole buffer to zero, including unused elements."""
         buffer, addresses = node.buffer, self.state.addresses
         assert buffer.scope is not None
         elements = buffer.sets * block_count(buffer, addresses.elements[buffer])

@@ -1,8 +1,8 @@
-"""Find perfect nests of loops around one call, which become few instructions.
+"""Perfect nests of loops around one call, which become few instructions.
 
-A perfect nest has one statement: each loop contains only the next loop. If the extents do not depend on one
-another, its iterations are a *box*, and the hardware's two loops and the micro-ops can express a box in few
-instructions. For example::
+In a perfect nest each loop contains only the next loop. If the extents do not depend on one another, its
+iterations are a *box*, for which the hardware's two loops and the micro-ops need few instructions. For
+example::
 
     for y in range(8):                  loops   y, x
         for x in range(8):              margin  7 - y - dy, which must not be negative
@@ -33,8 +33,7 @@ from accel.compiler.nest.nest import AluCall, Call, For, Guard, Node, Region, Ti
 class Box(NamedTuple):
     """The iterations of a perfect nest for fixed values of the outer loops.
 
-    Attributes:
-        margins: the call is skipped where one of them is negative.
+    The call is skipped where one of ``margins`` is negative.
     """
 
     ranges: Ranges
@@ -55,11 +54,7 @@ class PerfectNest(NamedTuple):
 
 
 class PerfectNests:
-    """The perfect nests of a program, each analysed once.
-
-    Args:
-        lowered: returns the nodes that an epilogue is lowered to.
-    """
+    """The perfect nests of a program, each analysed once. ``lowered`` returns an epilogue's nodes."""
 
     def __init__(self, addresses: Addresses, lowered: Callable[[TileEpilogue], Sequence[Node]]) -> None:
         self._addresses = addresses
@@ -68,8 +63,6 @@ class PerfectNests:
         """By ``id`` of the outermost loop."""
 
     def at(self, node: For) -> PerfectNest | None:
-        """Return the perfect nest whose outermost loop this is, or None if the loop's body is something
-        else."""
         if id(node) not in self._found:
             self._found[id(node)] = self._analyse(node)
         return self._found[id(node)]
@@ -94,7 +87,6 @@ class PerfectNests:
         return PerfectNest(loops[:outer], inner, _box(loops[outer:], margins))
 
     def _outer_count(self, loops: Sequence[For], margins: Sequence[Linear], leaf: Call | AluCall) -> int:
-        """Return how many outer loops cannot be part of a box."""
         regions = operand_regions(leaf)
         places = [self._addresses.place(one, self._addresses.elements[one.buffer]) for one in regions]
         starts = [form for place in places for form in (place.copy, *(d.start for d in place.dimensions))]
@@ -129,7 +121,7 @@ def _with_values(form: Linear, ranges: Ranges, env: Mapping[IterVar, int]) -> Li
 
 
 def operand_regions(leaf: Call | AluCall) -> tuple[Region, ...]:
-    """Return the regions that a call accesses, the one that it writes first."""
+    """Return the regions that a call accesses, the written one first."""
     if isinstance(leaf, Call):
         return (leaf.output, *leaf.inputs)
     return (leaf.target,) if isinstance(leaf.operand, int) else (leaf.target, leaf.operand)

@@ -1,6 +1,6 @@
 """Load residuals before the STORE that needs them, while earlier STOREs run.
 
-On a machine with ``post=1``, if residuals take as long to arrive as one STORE takes::
+If residuals take as long to arrive as one STORE takes::
 
     before          after
     LOAD.RES 0      LOAD.RES 0
@@ -15,9 +15,9 @@ On a machine with ``post=1``, if residuals take as long to arrive as one STORE t
 Before, each STORE waits until its residuals have arrived. After, they are in the residual queue already. The
 first STORE gets only its own residuals, so that LOADs of the first operands have the bus.
 
-STOREs that hold a residual take one element each, so that their LOADs need little of the bus. These LOADs
-come first, before SETs that wait for LOADs of parameters. They become one LOAD if they read the same element,
-or elements in a row.
+STOREs that hold a residual take one element each, so their LOADs need little of the bus. These LOADs come
+first, before SETs that wait for LOADs of parameters. They are merged if they read the same element, or
+elements in a row.
 """
 
 from collections import deque
@@ -44,7 +44,7 @@ class PrefetchResiduals(ReorderPass):
     reason = "STOREs do not wait for residuals, because these were requested one DRAM latency earlier."
 
     def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Return the program with LOADs of residuals moved, unless it also writes the tensors they read."""
+        """Move the LOADs, unless the program also writes the tensors that they read."""
         residuals = {one.part for one in program.emitted if isinstance(one.instruction, LoadRes)}
         if any(isinstance(one.instruction, Store) and one.part in residuals for one in program.emitted):
             return program
@@ -80,7 +80,7 @@ def _prefetched(emitted: Sequence[Emitted], config: Config) -> list[Emitted]:
 
 
 def _after_last_transfer(emitted: Sequence[Emitted]) -> int:
-    """Return the position after the store unit's last LOAD or STORE. Its SETs wait until that has ended."""
+    """Return the position after the store unit's last LOAD or STORE, for which its SETs wait."""
     for at in range(len(emitted), 0, -1):
         instruction = emitted[at - 1].instruction
         if isinstance(instruction, Transfer) and instruction.unit is Unit.STORE:
@@ -89,7 +89,7 @@ def _after_last_transfer(emitted: Sequence[Emitted]) -> int:
 
 
 def _merged(emitted: Sequence[Emitted]) -> list[Emitted]:
-    """Merge adjacent LOADs of residuals, each of one element, which are equal or read elements in a row."""
+    """Merge adjacent LOADs of one residual each that are equal or in a row."""
     found: list[Emitted] = []
     for one in emitted:
         joined = _joined(found[-1], one) if found else None
@@ -101,7 +101,6 @@ def _merged(emitted: Sequence[Emitted]) -> list[Emitted]:
 
 
 def _joined(first: Emitted, second: Emitted) -> Emitted | None:
-    """Return two LOADs of residuals as one, or None."""
     load, other = first.instruction, second.instruction
     if not isinstance(load, LoadRes) or not isinstance(other, LoadRes) or first.part != second.part:
         return None

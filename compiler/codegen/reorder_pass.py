@@ -1,4 +1,4 @@
-"""A pass that changes the order of emitted instructions, and the program that it works on."""
+"""A pass that reorders emitted instructions, and the program that it works on."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ class EmittedProgram:
 
     Attributes:
         resident_loads: numbers of the statements that load resident buffers.
-        load_orders: pairs of sets of statements. The first LOAD of the first set should be requested after
-            the first LOAD of the second set. They come from ``start_after``.
+        load_orders: pairs of sets of statements, from ``start_after``. The first LOAD of the first set should
+            be requested after that of the second set.
         waits: by position in ``emitted``, the position of an earlier instruction that must retire first
             although no data depend on it. Token insertion adds a token for each.
     """
@@ -28,10 +28,7 @@ class EmittedProgram:
     waits: Mapping[int, int] = field(default_factory=dict)
 
     def with_order(self, emitted: Sequence[Emitted]) -> Self:
-        """Return the program with these instructions instead.
-
-        Only the last passes may set ``waits``, because positions change with the order.
-        """
+        """Replace the instructions. Positions change, so only the last passes may set ``waits``."""
         assert not self.waits
         return replace(self, emitted=emitted)
 
@@ -52,5 +49,4 @@ class ReorderPass(ABC):
     reason: ClassVar[str]
 
     @abstractmethod
-    def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Return the program in its new order."""
+    def run(self, program: EmittedProgram) -> EmittedProgram: ...

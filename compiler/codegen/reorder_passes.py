@@ -1,4 +1,4 @@
-"""The passes that reorder emitted instructions, in the order in which they run, and their switches."""
+"""The list of passes that reorder emitted instructions, and their switches."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -18,11 +18,7 @@ from accel.core.config import Config
 
 @dataclass(frozen=True)
 class ListedPass:
-    """A pass, and the machines that it is for.
-
-    Attributes:
-        post: the generation of machines, 0 or 1, or None for both.
-    """
+    """A pass for machines with this ``post``, or for all if it is None."""
 
     reorder: ReorderPass
     post: int | None = None
@@ -38,7 +34,7 @@ REORDER_PASSES = (
     ListedPass(WritePaddingOnce()),
     ListedPass(DelayFirstLoads()),
 )
-"""All passes, in the order in which they run."""
+"""In the order in which they run."""
 
 PASS_NAMES = tuple(listed.reorder.name for listed in REORDER_PASSES)
 
@@ -48,10 +44,9 @@ class PassEffect:
     """The effect of a pass on a program.
 
     Attributes:
-        state: ``ran``, ``off`` if it was turned off, or ``needs post=0`` or ``needs post=1`` if it is
-            for other machines.
+        state: ``ran``, ``off``, or ``needs post=0`` or ``needs post=1`` if it is for other machines.
         moved: number of instructions that another instruction overtook.
-        removed, added: instructions that the pass replaced, and those that replace them.
+        removed, added: replaced instructions, and their replacements.
     """
 
     name: str
@@ -63,7 +58,7 @@ class PassEffect:
     waits: int = 0
 
     def __str__(self) -> str:
-        """The state and the numbers, for example ``ran: moved 12, replaced 4 by 16``."""
+        """State and numbers, for example ``ran: moved 12, replaced 4 by 16``."""
         if self.state != "ran":
             return self.state
         parts = [
@@ -75,7 +70,7 @@ class PassEffect:
 
 
 def checked_pass_names(without: object) -> tuple[str, ...]:
-    """Return the names of passes to turn off, each once, in the order of the list."""
+    """Return names of passes in the order of the list, or raise a ScheduleError for unknown ones."""
     if isinstance(without, str) or not isinstance(without, Collection):
         raise ScheduleError(f"without is {without!r}; it must be a list of names of reorder passes")
     for name in without:
@@ -85,7 +80,7 @@ def checked_pass_names(without: object) -> tuple[str, ...]:
 
 
 def reorder(program: EmittedProgram, without: Collection[str] = ()) -> EmittedProgram:
-    """Return the program after all passes that apply to its machine, except those turned off."""
+    """Run all passes that apply to the machine, except those turned off."""
     for listed in REORDER_PASSES:
         if listed.applies_to(program.config) and listed.reorder.name not in without:
             program = listed.reorder.run(program)
@@ -115,7 +110,7 @@ def pass_effects(program: EmittedProgram, without: Collection[str] = ()) -> Iter
 
 
 def compare_orders(before: Sequence[Emitted], after: Sequence[Emitted]) -> tuple[int, int, int]:
-    """Return how many instructions moved, how many are gone, and how many are new.
+    """Return how many instructions moved, are gone, and are new.
 
     An instruction that occurs several times counts once for each. As few as possible count as moved: if the
     order a, b, c becomes c, a, b, only c moved.

@@ -13,14 +13,13 @@ from accel.core.scratchpad_specs import INP, WGT, Scratchpad
 
 
 class Span(NamedTuple):
-    """A range of a scratchpad's elements: the first one, and the one after the last."""
+    """A range of a scratchpad's elements, up to ``end - 1``."""
 
     memory: Scratchpad
     begin: int
     end: int
 
     def overlaps(self, other: Span) -> bool:
-        """Return whether two spans share an element."""
         return self.memory is other.memory and self.begin < other.end and other.begin < self.end
 
 
@@ -30,28 +29,24 @@ class Spans:
     def __init__(self, config: Config) -> None:
         self.depths = {memory: memory.depth(config) for memory in (INP, WGT)}
         self._of_loops: dict[int, tuple[Emitted, list[Span], list[Span]]] = {}
-        """By ``id`` of an emitted instruction: the instruction, the spans that it reads of inp and wgt, and
-        the spans of accumulators that it writes."""
+        """By ``id`` of an emitted instruction: itself, the read spans of inp and wgt, and the written spans
+        of accumulators."""
 
     def loaded(self, one: Emitted) -> Span | None:
-        """Return the span that a LOAD of inp or wgt fills, or None for any other instruction."""
         load = one.instruction
         if not isinstance(load, Load) or load.route is None or load.route.scratchpad not in self.depths:
             return None
         return Span(load.route.scratchpad, load.sram_base, load.sram_base + load.sram_elements)
 
     def load_span(self, one: Emitted) -> Span:
-        """Return the span that an instruction fills that is known to be a LOAD of inp or wgt."""
         span = self.loaded(one)
         assert span is not None
         return span
 
     def read(self, one: Emitted) -> list[Span]:
-        """Return the spans of inp and wgt that a computation reads."""
         return self._spans(one)[1]
 
     def written(self, one: Emitted) -> list[Span]:
-        """Return the spans of accumulators that a computation writes."""
         return self._spans(one)[2]
 
     def _spans(self, one: Emitted) -> tuple[Emitted, list[Span], list[Span]]:

@@ -44,14 +44,14 @@ from accel.core.config import Config
 from accel.core.isa import Alu, Load, Store
 
 STEP_COUNTS = (1, 2, 4)
-"""Numbers of last steps that the pass tries to split, in addition to none and all."""
+"""Numbers of last steps to try, in addition to none and all."""
 MAX_MICRO_OPS = 256
-"""Limit of micro-ops for all pieces, because the program loads them before its first product."""
+"""Limit for all pieces, because the program loads their micro-ops before its first product."""
 LAST_PRODUCTS_WINDOW = 8
-"""Instructions before the last epilogue among which the pass looks for products, whose row lengths are
-candidates for the size of pieces."""
+"""Instructions before the last epilogue that may contain the products whose row lengths are candidates for
+the size of pieces."""
 WARM_UP_INSTRUCTIONS = 32
-"""Instructions before the split steps that the comparison of orders includes, so that units are busy."""
+"""Instructions before the split steps in the comparison of orders, so that units are busy."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,6 @@ class SplitLastSteps(ReorderPass):
     reason = "The last tile's ALU passes overlap its own LOADs and STOREs, because no next tile follows."
 
     def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Return the program with its last tile in pieces, if that can be done."""
         emitted = program.emitted
         end = start_of_run(emitted, len(emitted), lambda one: isinstance(one.instruction, Store))
         begin = start_of_run(emitted, end, lambda one: isinstance(one.instruction, Alu))
@@ -75,11 +74,7 @@ class SplitLastSteps(ReorderPass):
 
 @dataclass(frozen=True)
 class _Step:
-    """LOADs, and the products that need them.
-
-    Attributes:
-        begin: position in the program of the step's first LOAD.
-    """
+    """LOADs, and the products that need them. ``begin`` is the first LOAD's position in the program."""
 
     begin: int
     loads: Sequence[Emitted]
@@ -93,9 +88,7 @@ def _fastest(
 ) -> list[Emitted]:
     """Return the fastest program of all choices of pieces and numbers of split steps.
 
-    Args:
-        before: the program without its last epilogue.
-        choices: the epilogue in pieces, and the accumulators of each piece.
+    ``before`` lacks the last epilogue. A choice has the epilogue's pieces and their accumulators.
     """
     spans = Spans(config)
     programs: list[list[Emitted]] = []
@@ -155,7 +148,7 @@ def _split(
 
 
 def _cut_load_by_pieces(one: Emitted, products: Sequence[NumberedPiece], spans: Spans) -> list[NumberedPiece]:
-    """Cut a LOAD between rows, and give each piece the number of the first tile piece that reads it."""
+    """Cut a LOAD between rows, and number each piece by the first tile piece that reads it."""
     load, filled = one.instruction, spans.load_span(one)
     assert isinstance(load, Load)
     row = load.width if load.y_size > 1 else 1
@@ -179,7 +172,6 @@ def _cut_load_by_pieces(one: Emitted, products: Sequence[NumberedPiece], spans: 
 
 
 def _cycles(emitted: Sequence[Emitted], config: Config, spans: Spans) -> float:
-    """Estimate the cycles of instructions on an idle machine."""
     clocks = Clocks(config)
     for one in emitted:
         span = spans.loaded(one)

@@ -1,4 +1,4 @@
-"""Numbers for the statements of a nest, so that each instruction remembers its statement."""
+"""Numbers for the statements of a nest, by which instructions remember their statement."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -8,12 +8,10 @@ from accel.compiler.target.emitter_registry import Emitted
 
 
 class StatementNumbers:
-    """The numbered statements of a nest.
-
-    Nodes are known by identity: two equal copies in different places are two statements.
+    """The numbered statements of a nest, known by identity: equal copies are different statements.
 
     Attributes:
-        statements: each statement with the names of the loops around it. Its position is its number.
+        statements: by number, each statement with the names of the loops around it.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:

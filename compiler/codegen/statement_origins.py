@@ -1,4 +1,4 @@
-"""Descriptions of the statements of a nest, for the provenance of instructions."""
+"""Descriptions of a nest's statements, for the provenance of instructions."""
 
 from collections.abc import Collection, Sequence
 
@@ -40,7 +40,6 @@ class Origins:
                 self._loaded.setdefault(copy.target.buffer, set()).add(source.name)
 
     def statement(self, node: Node, loops: tuple[str, ...]) -> Statement:
-        """The record of a statement inside these loops."""
         kind, target, reads = _operands(node)
         if isinstance(node, Copy):
             local = node.source.buffer if kind == "store" else node.target.buffer
@@ -62,7 +61,6 @@ class Origins:
 
 
 def _operands(node: Node) -> tuple[Kind, Buffer, list[Buffer]]:
-    """Return the action of a statement, the buffer that it writes, and the buffers that it reads."""
     if isinstance(node, Copy):
         return ("store" if node.target.buffer.scope is None else "load"), node.target.buffer, []
     if isinstance(node, StoreEpilogue):
@@ -84,8 +82,8 @@ def _only(names: Collection[str], otherwise: str) -> str:
 
 
 def _makers(steps: Sequence[Step]) -> dict[str, int]:
-    """By stage, the number of the step that made its statement what it is: the one that tensorized it, made
-    it a copy, or put it into a scratchpad, the last of those."""
+    """By stage, the number of the last step that tensorized it, made it a copy, or put it into a
+    scratchpad."""
     makers: dict[str, int] = {}
     for number, step in enumerate(steps):
         if step["op"] in ("set_scope", "tensorize"):

@@ -1,4 +1,4 @@
-"""Emit STOREs that requantize, on machines with ``post=1``."""
+"""Emission of STOREs that requantize, on machines with ``post=1``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -90,7 +90,7 @@ class StoreEmission:
 
 
 def _steps(residual: Region, target: Region, strides: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a residual's strides for each dimension of a tile: 0 for pixels that share one element."""
+    """Return a residual's strides for a tile: 0 for pixels that share one element."""
     if has_channel_shape(residual.buffer.shape, target.buffer.shape):
         return (*strides[:2], *(0 for _ in strides[2:]))
     return strides
@@ -103,7 +103,7 @@ def _paired(loads: list[Emitted], stores: list[Emitted]) -> list[Emitted]:
 
 
 def store_settings(node: StoreEpilogue) -> tuple[SetOut] | tuple[SetOut, SetSum]:
-    """Return the settings of the store unit for a tile: SET.OUT, and SET.SUM if it has a residual."""
+    """Return a tile's SET.OUT, and its SET.SUM if it has a residual."""
     first, *rest = node.ops
     assert isinstance(first.op, StoreRequantize)
     out = SetOut(zero=first.op.zero, low=first.op.low, high=first.op.high)

@@ -1,4 +1,4 @@
-"""Emit reductions on machines whose first product of a sum can overwrite, so that no reset is needed."""
+"""Emission of reductions whose first product overwrites, so that no reset is needed."""
 
 import numpy as np
 
@@ -22,11 +22,10 @@ class SumEmission:
         """Groups that start sums, and groups that add to them."""
 
     def clear(self) -> None:
-        """Free the caches."""
         self._splits.clear()
 
     def emit(self, leaf: Call, box: Box, env: dict[IterVar, int]) -> None:
-        """Emit the reset or update form of a call over a box; ``env`` is changed."""
+        """Emit the reset or update form of a call over a box. ``env`` is changed."""
         unstarted = self._unstarted
         if leaf.form == "reset":
             for group in self._calls.groups(leaf, box):
@@ -61,7 +60,7 @@ class SumEmission:
         return self._splits[key]
 
     def _sums(self, leaf: Call, ranges: Ranges, env: dict[IterVar, int]) -> tuple[list[IterVar], Elements]:
-        """Return the loops that run over different sums, and the accumulator of each of their iterations."""
+        """Return the loops over different sums, and each iteration's accumulator."""
         env.update({var: first for var, (first, _) in ranges.items()})
         pointer = self._state.addresses.pointer(leaf.output, list(ranges), env)
         loops = [var for var, stride in zip(ranges, pointer.strides, strict=True) if stride]

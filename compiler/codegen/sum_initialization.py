@@ -1,8 +1,8 @@
 """Start of sums: zeros written before, or a first step that overwrites.
 
-A nest says where the sums of a tile are reset. On a machine of the first generation that is a pass over the
-accumulators. On a machine of the second generation, this module only notes them. The first step of each
-sum is then the intrinsic's compute form, which overwrites, instead of its update form, which adds:
+On machines with ``post=0``, the reset of a tile's sums is a pass over the accumulators. With ``post=1``, this
+module only notes them. The first step of each sum is then the intrinsic's compute form, which overwrites,
+instead of its update form, which adds:
 
     reset(S)                        S[0:8] = B*A for dy = 1, which is there for every y
     for dy in range(3):             for dy in 0, 2:
@@ -29,19 +29,18 @@ from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target
 from accel.core.config import Config
 
 _STARTED = -1
-"""In place of a statement's number: an accumulator holds what it should."""
+"""In place of a statement's number: the accumulator holds its value."""
 
 Elements = npt.NDArray[np.intp]
-"""Accumulators."""
 
 
 def first_step(update: Call) -> Call:
-    """The call that writes a product where ``update`` would add it."""
+    """Return the call that writes a product where ``update`` would add it."""
     return replace(update, form="compute")
 
 
 class UnstartedSums:
-    """The accumulators that the nest has set to zero, but that still contain other values."""
+    """Accumulators that the nest has reset, but that still contain other values."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -49,12 +48,11 @@ class UnstartedSums:
         self.any = False
 
     def reset(self, elements: Elements, statement: int) -> None:
-        """Note accumulators that a statement, by its number, resets."""
         self._reset_by[elements] = statement
         self.any = True
 
     def among(self, elements: Elements) -> npt.NDArray[np.bool_]:
-        """Return which elements are to be started, or False for those outside the accumulator memory.
+        """Return which elements are unstarted. Those outside the accumulator memory are not.
 
         Iterations that conditions exclude may address such elements. For example, a transposed convolution
         with kernel 1 and stride 3 runs over whole groups of three columns, and the last group may be
@@ -64,12 +62,11 @@ class UnstartedSums:
         return np.asarray(inside & (self._reset_by[np.where(inside, elements, 0)] != _STARTED))
 
     def start(self, elements: Elements) -> None:
-        """Note that these hold what they should."""
         self._reset_by[elements] = _STARTED
         self.any = bool((self._reset_by != _STARTED).any())
 
     def settled(self, begin: int, end: int) -> list[Emitted]:
-        """Instructions that write the zeros that are missing among accumulators ``begin..end-1``."""
+        """Return instructions that write the missing zeros among accumulators ``begin..end-1``."""
         missing = begin + np.flatnonzero(self._reset_by[begin:end] != _STARTED)
         emitted = []
         for statement in np.unique(self._reset_by[missing]).tolist():
@@ -83,7 +80,7 @@ class UnstartedSums:
 
 
 def rows_of(elements: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Ascending numbers as rows: the first number, how many rows, how far apart, how long each."""
+    """Yield ascending numbers as rows: the first number, the count, the distance and the length of rows."""
     runs: list[tuple[int, int]] = []
     for element in elements:
         if runs and element == sum(runs[-1]):
@@ -101,11 +98,7 @@ def rows_of(elements: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
 
 
 def boxes_of(mask: npt.NDArray[np.bool_], loops: Sequence[IterVar], ranges: Ranges) -> list[Ranges]:
-    """Where a mask is set, as disjoint boxes.
-
-    Args:
-        ranges: of these; its first entry is that of their first iterations.
-    """
+    """Return where a mask is set, as disjoint boxes. Its first entry is the first iteration of ``ranges``."""
     left = mask.copy()
     found = []
     while left.any():

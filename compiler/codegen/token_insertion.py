@@ -28,17 +28,17 @@ from accel.core.scratchpad_specs import UOP, scratchpads_of
 from accel.proof.shared_dram import SharedDram
 
 _OUTER_UNITS = (Unit.LOAD, Unit.STORE)
-"""The neighbours of the compute unit."""
+"""The compute unit's neighbours."""
 _FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 _POP_PREV, _POP_NEXT, _PUSH_PREV, _PUSH_NEXT = (1 << n for n in range(4))
 _FLAGS_SET: list[dict[str, Any]] = [
     {name: True for n, name in enumerate(_FLAGS) if flags >> n & 1} for flags in range(1 << len(_FLAGS))
 ]
-"""The fields that each combination of flags sets."""
+"""The fields of each combination of flags."""
 
 
 CARRIER = -1
-"""In place of the number of an instruction: a carrier, which the input lacks."""
+"""Source of a carrier, which the input lacks."""
 
 
 class Ordered(NamedTuple):
@@ -46,7 +46,7 @@ class Ordered(NamedTuple):
 
     program: Distinct[Instruction]
     sources: Numbers
-    """For each instruction its number in the input, or ``CARRIER``."""
+    """Each instruction's number in the input, or ``CARRIER``."""
 
 
 class Dependences(NamedTuple):
@@ -56,9 +56,9 @@ class Dependences(NamedTuple):
     order: Order
     needed: dict[Unit, Numbers]
     """By unit, for each instruction, how many instructions of that unit must have retired before it starts.
-    For example, 3 if it conflicts with the unit's third instruction and with no later one."""
+    For example, 3 if it conflicts with the unit's third instruction and no later one."""
     flagged: dict[int, Instruction]
-    """Instructions with token flags, by number and flags. The programs of :func:`with_tokens` share them."""
+    """Instructions by number and token flags, which the programs of :func:`with_tokens` share."""
 
 
 def insert_tokens(
@@ -81,7 +81,7 @@ def dependences(
     """Return the instructions that each instruction of a program waits for.
 
     Args:
-        instructions: in program order, without token flags; LOADs of micro-ops count ``dram_base`` from the
+        instructions: in program order, without token flags. LOADs of micro-ops count ``dram_base`` from the
             start of ``uop_words``.
         shared: the part of DRAM that these instructions both write and read, or None.
     """
@@ -129,8 +129,7 @@ class _Uops:
 def with_tokens(found: Dependences, after: Mapping[int, int] | None = None) -> Ordered:
     """Return a program with tokens for its dependences.
 
-    Args:
-        after: by instruction, an earlier one of another unit to wait for although they do not conflict.
+    ``after`` maps instructions to earlier ones of another unit to wait for although they do not conflict.
     """
     order = found.order
     needed = {unit: wanted.copy() for unit, wanted in found.needed.items()}
@@ -141,27 +140,24 @@ def with_tokens(found: Dependences, after: Mapping[int, int] | None = None) -> O
 
 
 class _IndirectWaits:
-    """Waits between load and store unit, turned into waits of and for the compute unit.
-
-    Args:
-        needed: :attr:`Dependences.needed`. It is changed.
-    """
+    """Waits between load and store unit, turned into waits of and for the compute unit. ``needed`` is
+    changed."""
 
     def __init__(self, order: Order, needed: dict[Unit, Numbers]) -> None:
         self._order = order
         self._needed = needed
         self._compute = order.members[Unit.COMPUTE]
         self._retired = {unit: np.maximum.accumulate(needed[unit][self._compute]) for unit in _OUTER_UNITS}
-        """By unit, how many of its instructions have surely retired before each compute instruction."""
+        """By unit, how many of its instructions have retired before each compute instruction."""
         self._added: dict[Unit, tuple[list[int], list[int]]] = {unit: ([], []) for unit in _OUTER_UNITS}
-        """By unit, the waits added to compute instructions and carriers: how many of the unit's instructions
-        must have retired, and the position of the waiting one. Both ascend."""
+        """By unit, the waits added to compute instructions and carriers: the number of retired instructions,
+        and the position of the waiting one. Both ascend."""
         self._carriers: list[int] = []
-        """The instruction before which each carrier stands."""
+        """Carriers stand before these instructions."""
         self._before: list[int] = []
-        """How many compute instructions precede each carrier, not counting carriers."""
+        """Compute instructions before each carrier, without carriers."""
         self._carried: list[dict[Unit, int]] = []
-        """How many instructions of each unit each carrier waits for."""
+        """Instructions of each unit that each carrier waits for."""
         through: dict[int, int] = {}
         for index, unit in sorted(self._waits_without_counter()):
             position = self._wait_through_compute(index, unit, int(needed[unit][index]))
@@ -172,8 +168,8 @@ class _IndirectWaits:
             counts[index] = max(counts[index], count)
 
     def _waits_without_counter(self) -> list[tuple[int, Unit]]:
-        """Return the load and store instructions that wait for one of a unit in :data:`_OUTER_UNITS`, with
-        that unit. A wait that an earlier instruction of the same unit has already is left out."""
+        """Return waits of load and store instructions for units in :data:`_OUTER_UNITS`, except those that an
+        earlier instruction of the same unit has already."""
         found = []
         for waiting in _OUTER_UNITS:
             members = self._order.members[waiting]
@@ -202,11 +198,8 @@ class _IndirectWaits:
         return position
 
     def _add_wait(self, index: int, unit: Unit, needed: int, own: int) -> int:
-        """Let the last compute instruction wait, or a new carrier if that is impossible.
-
-        Args:
-            own: number of compute instructions before ``index``, not counting carriers.
-        """
+        """Let the last of ``own`` compute instructions before ``index`` wait, or a new carrier if that is
+        impossible."""
         source = int(self._order.members[unit][needed - 1])
         if self._before and self._before[-1] == own:
             if unit not in self._carried[-1] and source < self._carriers[-1]:
@@ -223,7 +216,6 @@ class _IndirectWaits:
         return own + len(self._carriers) - 1
 
     def _pops(self, unit: Unit, own: int, position: int) -> bool:
-        """Whether the last compute instruction so far pops a token from ``unit``."""
         counts, positions = self._added[unit]
         before = max(self._retired[unit][own - 1] if own else 0, counts[-1] if counts else 0)
         is_added = bool(positions) and positions[-1] == position
@@ -235,8 +227,7 @@ class _IndirectWaits:
     def with_flags(self, program: Distinct[Instruction], known: dict[int, Instruction]) -> Ordered:
         """Return the program with carriers and flags. Equal objects stay shared if their flags are equal.
 
-        Args:
-            known: instructions with flags, by number in the program and flags. New ones are added.
+        ``known`` has instructions by number in the program and flags. New ones are added.
         """
         at = self._carriers
         units = np.insert(self._order.units, at, int(Unit.COMPUTE))

@@ -16,18 +16,13 @@ MIN_LOAD_CYCLES = 64
 
 
 class Clocks:
-    """Approximate times of the units, in cycles.
-
-    Attributes:
-        load: when the load unit is free.
-        computed: when the compute unit is free.
-    """
+    """Approximate times, in cycles, at which the units are free."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.load = self.computed = self._stored = 0.0
         self._read_until = {memory: np.zeros(memory.depth(config)) for memory in (INP, WGT)}
-        """For each element, when the last computation so far that reads it retires."""
+        """For each element, when the last computation that reads it retires."""
         self._loaded_at = {memory: np.zeros(memory.depth(config)) for memory in (INP, WGT)}
         """For each element, when its last LOAD retires."""
         self._stored_at = np.zeros(config.acc_depth)
@@ -35,7 +30,6 @@ class Clocks:
 
     @property
     def end(self) -> float:
-        """When all units are free."""
         return max(self.load, self.computed, self._stored)
 
     def bus_cycles(self, span: Span) -> float:
@@ -53,7 +47,6 @@ class Clocks:
         return round(max(cycles, MIN_LOAD_CYCLES) / cycles_per_element + 0.5)
 
     def free_at(self, span: Span) -> float:
-        """Return when all computations so far that read a span have retired."""
         return float(self._read_until[span.memory][span.begin : span.end].max(initial=0.0))
 
     def advance_load(self, span: Span) -> None:
@@ -62,7 +55,7 @@ class Clocks:
         self._loaded_at[span.memory][span.begin : span.end] = written
 
     def advance(self, one: Emitted, spans: Spans) -> None:
-        """Advance the compute or store unit by an instruction; other instructions take no time here."""
+        """Advance the compute or store unit. Other instructions take no time here."""
         config, instruction = self.config, one.instruction
         if isinstance(instruction, Loops):
             self._advance_compute(one, instruction, spans)

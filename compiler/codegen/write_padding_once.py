@@ -32,7 +32,7 @@ class WritePaddingOnce(ReorderPass):
     reason = "Products do not wait for zeros that the scratchpad holds already."
 
     def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Return the program without redundant rows of padding; LOADs must have their final order."""
+        """Remove redundant rows. LOADs must have their final order."""
         loads = (one.instruction for one in program.emitted if isinstance(one.instruction, Load))
         if not any(map(_has_zero_rows, loads)):
             return program

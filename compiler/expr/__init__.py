@@ -1,5 +1,3 @@
-"""Tensor expressions: the computation of each element."""
-
 from accel.base.deprecated_modules import reexport
 
 __getattr__ = reexport(__name__, "accel.compiler.expr.scalar_expressions")

@@ -1,4 +1,4 @@
-"""Operations of ALU in tensor expressions, by their declarations."""
+"""Declared ALU operations in tensor expressions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ from accel.core.alu_operations import Operation, find_operation
 
 @dataclass(frozen=True)
 class Applied(Function):
-    """``operation(value, operand)`` on int32.
-
-    Attributes:
-        operation: the name of a declared operation.
-    """
+    """``operation(value, operand)`` on int32. ``operation`` names a declared operation."""
 
     operation: str
     value: Expr
@@ -41,24 +37,23 @@ class Applied(Function):
         return operation_values(self.operation, *parts)
 
     def to_data(self) -> str:
-        """Return the operation's name and the digest of its declaration."""
         return f"{self.operation}@{find_operation(self.operation).digest}"
 
 
 def operation_values(name: str, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """Return the values of a declared operation for integers that broadcast."""
+    """Values of a declared operation. The integers broadcast."""
     left, right = np.broadcast_arrays(x.astype(np.int32), y.astype(np.int32))
     return find_operation(name).function(left, right)
 
 
 def apply(operation: Operation | str, x: Expr | int, y: Expr | int) -> Expr:
-    """Return the value of a declared operation of ALU on two values.
+    """Return the value of a declared ALU operation on two values.
 
-    For example, if absdiff is ``|x - y|``, ``te.apply("absdiff", A[i, j], 7)`` is ``|A[i, j] - 7|``.
+    For example, ``te.apply("absdiff", A[i, j], 7)`` is ``|A[i, j] - 7|`` if absdiff is ``|x - y|``.
 
     Raises:
-        ConfigError: no operation of this name is declared.
-        ShapeError: the operation crosses lanes, which elements of a tensor expression do not have.
+        ConfigError: the operation is not declared.
+        ShapeError: it crosses lanes, which elements of tensor expressions do not have.
     """
     found = operation if isinstance(operation, Operation) else find_operation(operation)
     if found.crosses_lanes:

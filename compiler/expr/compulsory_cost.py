@@ -1,4 +1,4 @@
-"""The minimum cost of a tensor expression: multiply-accumulates, and bytes that must be read and written."""
+"""The minimum cost of a tensor expression: multiply-accumulates, and bytes read and written."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ class Compulsory:
 
     Attributes:
         macs: multiply-accumulates of all sums, without padding to blocks.
-        padding_macs: those that multiply the zeros around a tensor, which a program may leave out.
-        read_bytes: bytes of the input elements that are read at least once, in their dtypes.
+        padding_macs: those with the zeros around a tensor, which a program may omit.
+        read_bytes: bytes of the input elements that are needed.
         write_bytes: bytes of the outputs.
     """
 
@@ -52,13 +52,13 @@ class Compulsory:
         return self.macs - self.padding_macs
 
     def ideal_cycles(self, config: Config) -> float:
-        """Return the cycles of a fully busy GEMM core, without padding's multiply-accumulates."""
+        """Return the cycles of a fully busy GEMM core, without padding."""
         return self.real_macs / config.macs_per_cycle
 
     def roofline_cycles(self, config: Config) -> float:
-        """Return the maximum of the cycles of the GEMM core, of reads and of writes.
+        """Return the largest of the cycles of GEMM core, reads and writes.
 
-        For example, 4,096 multiply-accumulates at 256 per cycle and 1,024 bytes at 8 per cycle have the bound
+        For example, 4,096 multiply-accumulates at 256 per cycle and 1,024 bytes at 8 per cycle take at least
         128.
         """
         return max(
@@ -69,23 +69,19 @@ class Compulsory:
 
 
 _BUSY_SHARE = 0.85
-"""A unit that is busy for more than this share of a run bounds the run."""
+"""A unit that is busy for more than this share bounds a run."""
 
 
 def bound_by(cycles: float, *, compute: float, load: float, store: float) -> str:
-    """Return what bounds a run of ``cycles``: ``compute``, ``loads`` or ``stores`` if that unit is almost
-    always busy, otherwise ``latency``."""
+    """Return ``compute``, ``loads`` or ``stores`` if that unit is almost always busy, or ``latency``."""
     unit, busy = max((("compute", compute), ("loads", load), ("stores", store)), key=lambda one: one[1])
     return unit if busy > _BUSY_SHARE * cycles else "latency"
 
 
 def busiest_unit(cycles: float, busy: Mapping[str, float]) -> tuple[str, float]:
-    """Return the busiest unit, and its share of a run.
+    """Return the busiest unit and its share of ``cycles``.
 
-    Args:
-        cycles: length of the run.
-        busy: busy cycles by unit. For example, 100 cycles with ``{"load": 60, "compute": 71}`` give
-            ``("compute", 0.71)``.
+    For example, 100 cycles with ``busy={"load": 60, "compute": 71}`` give ``("compute", 0.71)``.
     """
     unit = max(busy, key=lambda one: busy[one])
     return unit, busy[unit] / cycles
@@ -157,8 +153,7 @@ def _needed_elements(outputs: Sequence[Tensor]) -> dict[Tensor, Elements]:
 
 
 def _mark_read(marked: Elements, user: Compute, elements: Elements, read: Read) -> None:
-    """Mark the elements that ``elements`` of ``user`` read by an access. Indices outside the tensor are
-    padding."""
+    """Mark the elements that ``elements`` of ``user`` read. Indices outside the tensor are padding."""
     used = [set(variables(index)) for index in read.indices]
     if elements.all() and sum(len(u) for u in used) == len(set().union(*used)):
         # dimensions whose indices share no variable are independent

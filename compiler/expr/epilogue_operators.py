@@ -1,9 +1,10 @@
 """Epilogue operators: the operations on the sums of a layer, in order.
 
-``clip((S[y, x] + bias[x]) >> 8, -128, 127)`` is ``S[y, x]`` and the list ``Bias(bias[x])``, ``Shift(8)``,
-``AtLeast(-128)``, ``AtMost(127)``. Operators declare such lists. A user's expression becomes one in
-:mod:`accel.compiler.nest.epilogue_matching`. :mod:`accel.compiler.target.alu_epilogue` describes how the ALU
-executes them, :mod:`accel.compiler.target.store_epilogue` how the store unit does.
+For example, ``clip((S[y, x] + bias[x]) >> 8, -128, 127)`` is ``S[y, x]`` and the list ``Bias(bias[x])``,
+``Shift(8)``, ``AtLeast(-128)``, ``AtMost(127)``. Operators declare such lists.
+:mod:`accel.compiler.nest.epilogue_matching` finds them in a user's expression. The ALU
+(:mod:`accel.compiler.target.alu_epilogue`) or the store unit (:mod:`accel.compiler.target.store_epilogue`)
+executes them.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from accel.compiler.expr.table_expressions import LookedUp
 
 @dataclass(frozen=True)
 class PostOp(ABC):
-    """An elementwise operation on a value. Base of all epilogue operators."""
+    """Base of all epilogue operators, which are elementwise."""
 
     @abstractmethod
     def apply(self, value: Expr) -> Expr:
-        """Return the changed value as arithmetic, which defines the operator."""
+        """Return the result as arithmetic, which defines the operator."""
 
     def parts(self) -> tuple[Expr, ...]:
         """Return the operator's own expressions."""
@@ -60,7 +61,7 @@ class PostOp(ABC):
 
 @dataclass(frozen=True)
 class Bias(PostOp):
-    """Add an element of an int32 tensor."""
+    """Add an int32 element."""
 
     operand: Expr
 
@@ -70,7 +71,7 @@ class Bias(PostOp):
 
 @dataclass(frozen=True)
 class Residual(PostOp):
-    """Add an element of an int8 tensor, another layer's result."""
+    """Add an int8 element, another layer's result."""
 
     operand: Expr
 
@@ -80,7 +81,7 @@ class Residual(PostOp):
 
 @dataclass(frozen=True)
 class ResidualProduct(Residual):
-    """Add an element times one of an identity matrix, so that a GEMM core can add it."""
+    """Add an element times one of an identity matrix, which a GEMM core can do."""
 
     unit: Expr
 
@@ -100,7 +101,7 @@ class Offset(PostOp):
 
 @dataclass(frozen=True)
 class Scale(PostOp):
-    """Multiply by a constant, or by a sum of guarded constants exactly one of which applies."""
+    """Multiply by a constant, or by a sum of guarded constants of which exactly one applies."""
 
     factor: Expr
 
@@ -110,7 +111,7 @@ class Scale(PostOp):
 
 @dataclass(frozen=True)
 class Shift(PostOp):
-    """Shift right and round down, or shift left by a negative amount. ``Shift(2)`` turns -5 into -2."""
+    """Shift right and round down, or shift left if negative. ``Shift(2)`` turns -5 into -2."""
 
     amount: int
 
@@ -140,7 +141,7 @@ class AtMost(PostOp):
 
 @dataclass(frozen=True)
 class Combine(PostOp):
-    """Combine the value and an element of a tensor by any other operation."""
+    """Combine with an element of a tensor by any other operation."""
 
     op: str
     operand: Expr
@@ -151,7 +152,7 @@ class Combine(PostOp):
 
 @dataclass(frozen=True)
 class Apply(PostOp):
-    """Apply a declared operation of ALU to the value and a constant or an element of a tensor."""
+    """Apply a declared ALU operation with a constant or an element."""
 
     operation: str
     operand: Expr
@@ -162,7 +163,7 @@ class Apply(PostOp):
 
 @dataclass(frozen=True)
 class Take(PostOp):
-    """Replace the value by an element of a tensor."""
+    """Replace the value by an element."""
 
     operand: Expr
 
@@ -186,8 +187,7 @@ class Requantize(PostOp):
 
 @dataclass(frozen=True)
 class LookUp(PostOp):
-    """Replace the value by an entry of a table, see
-    :class:`~accel.compiler.expr.table_expressions.LookedUp`."""
+    """Replace a byte by an entry of a table, see :class:`~accel.compiler.expr.table_expressions.LookedUp`."""
 
     entries: tuple[int, ...]
     to: str
@@ -220,8 +220,7 @@ class MultiplyQuantized(PostOp):
 
 @dataclass(frozen=True)
 class StoreRequantize(PostOp):
-    """The store unit's requantization of an accumulator: STORE.REQ, and the first half of STORE.ADD and
-    STORE.MUL."""
+    """The store unit's requantization: STORE.REQ, and the first half of STORE.ADD and STORE.MUL."""
 
     bias: Expr
     scale: Expr
@@ -238,7 +237,7 @@ class StoreLookUp(LookUp):
     """The store unit's look-up between requantization and addition.
 
     Attributes:
-        operand: the first entry of the table in TAB, or None before ``pack_table``.
+        operand: the first entry in TAB, or None before ``pack_table``.
     """
 
     operand: Expr | None = None
@@ -246,8 +245,10 @@ class StoreLookUp(LookUp):
 
 @dataclass(frozen=True)
 class StoreCombination(PostOp):
-    """The store unit's function of a requantized value and a residual. Its fields are the residual, an int8
-    or uint8 value, and the settings of ``FUNCTION``, in order."""
+    """The store unit's function of a requantized value and a residual.
+
+    The fields are the residual (int8 or uint8) and then the settings of ``FUNCTION``.
+    """
 
     FUNCTION: ClassVar[type[IntegerPairFunction]]
 
@@ -259,10 +260,10 @@ class StoreCombination(PostOp):
 
 @dataclass(frozen=True)
 class StoreAdd(StoreCombination):
-    """The store unit's addition of a residual: the second half of STORE.ADD.
+    """The second half of STORE.ADD, the addition of a residual.
 
     Attributes:
-        multipliers, zeros: those of the requantized value and of the residual.
+        multipliers, zeros: one for the requantized value, one for the residual.
         shift, offset, zero, low, high: see :func:`accel.core.requantize.add`.
     """
 
@@ -279,10 +280,10 @@ class StoreAdd(StoreCombination):
 
 @dataclass(frozen=True)
 class StoreMultiply(StoreCombination):
-    """The store unit's multiplication by a residual: the second half of STORE.MUL.
+    """The second half of STORE.MUL, the multiplication by a residual.
 
     Attributes:
-        zeros: those of the requantized value and of the residual.
+        zeros: as for :class:`StoreAdd`.
         multiplier, shift, offset, zero, low, high: see :func:`accel.core.requantize.multiply`.
     """
 
@@ -298,7 +299,7 @@ class StoreMultiply(StoreCombination):
 
 
 def taken_apart(body: Expr) -> tuple[Read, tuple[PostOp, ...]] | None:
-    """Return the element and the epilogue operators that make up a value, or None for other expressions."""
+    """Return a value's element and epilogue operators, or None."""
     found: list[PostOp] = []
     while not isinstance(body, Read):
         if isinstance(body, Finished):
@@ -345,7 +346,7 @@ def saturate(low: int, high: int) -> tuple[AtLeast, AtMost]:
 
 @dataclass(frozen=True)
 class Finished(Composed):
-    """``value`` after all operators of ``ops``, in order."""
+    """``value`` after all ``ops``, in order."""
 
     value: Expr
     ops: tuple[PostOp, ...]

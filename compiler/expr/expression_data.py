@@ -1,4 +1,4 @@
-"""Tensor expressions as plain data and back. Program files contain them as data, never as code."""
+"""Tensor expressions as plain data, never code, for program files."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,11 +36,10 @@ from accel.core.config.alu_ops_field import checked_alu_ops
 _FUNCTIONS: dict[str, type[Requantized] | type[Added] | type[LookedUp] | type[Multiplied]] = {
     cls.NAME: cls for cls in (Requantized, Added, LookedUp, Multiplied)
 }
-"""The functions that program files may contain, by name."""
 
 
 def expression_to_data(outputs: Sequence[Tensor]) -> dict[str, Any]:
-    """Return all tensors that ``outputs`` depend on, each after the tensors that it reads."""
+    """Data of all tensors that ``outputs`` depend on, each after the tensors that it reads."""
     tensors: list[dict[str, Any]] = []
     for tensor in producers(outputs):
         op = tensor.op
@@ -84,7 +83,7 @@ def _to_data(expr: Expr, keys: dict[IterVar, str]) -> Any:
 
 
 def expression_from_data(data: Any) -> tuple[Tensor, ...]:
-    """Return the output tensors, rebuilt."""
+    """Rebuild the output tensors. Raise a ProgramError for damaged data."""
     try:
         known: dict[str, Tensor] = {}
         for entry in data["tensors"]:

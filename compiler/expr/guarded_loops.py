@@ -22,7 +22,7 @@ Ranges = dict[IterVar, tuple[int, int]]
 
 
 def hoist(expr: Expr) -> tuple[Expr, tuple[Condition, ...]]:
-    """Return a sum without the guards of its factors, and the conditions under which a term is added."""
+    """A sum without the guards of its factors, and the conditions under which a term is added."""
     if isinstance(expr, Sum):
         body, conditions = hoist(expr.body)
         return Sum(body, expr.axes), conditions
@@ -36,7 +36,7 @@ def hoist(expr: Expr) -> tuple[Expr, tuple[Condition, ...]]:
 
 
 def boxes(ranges: Ranges, margins: Sequence[Linear]) -> list[Ranges]:
-    """Return the parts of a box in which no margin is negative, in few boxes."""
+    """The parts of a box in which no margin is negative, in few boxes."""
     if any(end <= first for first, end in ranges.values()):
         return []
     undecided = []
@@ -58,7 +58,6 @@ def boxes(ranges: Ranges, margins: Sequence[Linear]) -> list[Ranges]:
 
 
 def _split_by_value(var: IterVar, ranges: Ranges, margins: Sequence[Linear]) -> list[Ranges]:
-    """Return the boxes of each iteration of a loop, with equal boxes of adjacent iterations merged."""
     found: list[Ranges] = []
     before: list[Ranges] = []
     for value in range(*ranges[var]):
@@ -111,10 +110,10 @@ def _restricted(ranges: Ranges, margins: Sequence[Linear]) -> Ranges:
 
 
 def alike(parts: Sequence[Ranges], most: int) -> list[tuple[tuple[int, ...], list[Ranges]]]:
-    """Return boxes in few groups. The boxes of a group have equal lengths along two loops.
+    """Group boxes by their lengths along two loops, chosen for few groups.
 
-    Each group holds the positions of its two loops, and its boxes. There are no groups if the other loops of
-    all boxes would have more than ``most`` iterations.
+    Each group holds the positions of its two loops, and its boxes. There are no groups if the other loops
+    have more than ``most`` iterations in total.
     """
     sizes = [[end - first for first, end in part.values()] for part in parts]
     best: tuple[int, int, tuple[int, int]] | None = None
@@ -138,15 +137,9 @@ def alike(parts: Sequence[Ranges], most: int) -> list[tuple[tuple[int, ...], lis
 def first_steps(
     ranges: Ranges, margins: Sequence[Linear], wanted: Sequence[Ranges]
 ) -> tuple[list[Ranges], list[Ranges]]:
-    """Return the part of a box in which no margin is negative, with the first step of some sums in separate
-    boxes.
+    """Return boxes without negative margins: those with the first step of each wanted sum, and all others.
 
-    Args:
-        wanted: the sums whose first steps are separated, as disjoint boxes over the loops over sums.
-            All other loops run over the steps of a sum.
-
-    Returns:
-        The boxes with the first step of each wanted sum, and the boxes with all other steps.
+    ``wanted`` are disjoint boxes over the loops over sums. All other loops run over the steps of a sum.
     """
     sums = [v for v in ranges if wanted and v in wanted[0]]
     steps = [v for v in ranges if v not in sums]

@@ -1,6 +1,6 @@
-"""Index expressions as sums of integer multiples of variables, their ranges, and their normal form.
+"""Index expressions as sums of multiples of variables, their ranges and normal form.
 
-For example, ``(yo*8 + yi)*2 + 1`` is the constant 1, 16 times ``yo`` and 2 times ``yi``.
+``(yo*8 + yi)*2 + 1`` is the constant 1, 16 times ``yo`` and 2 times ``yi``.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,8 +22,7 @@ from accel.compiler.expr.scalar_expressions import (
 
 
 class Linear(NamedTuple):
-    """``constant + sum(factor * atom)``. Atoms are variables or nonlinear expressions, in order of
-    appearance. No factor is zero."""
+    """``constant + sum(factor * atom)``. Atoms are variables or nonlinear. No factor is zero."""
 
     constant: int
     terms: tuple[tuple[Expr, int], ...]
@@ -32,7 +31,7 @@ class Linear(NamedTuple):
         return next((f for a, f in self.terms if a == atom), 0)
 
     def expr(self) -> Expr:
-        """Return the expression in readable form, for example ``yo*8+yi``."""
+        """Return the expression in readable form: ``yo*8+yi``."""
         result: Expr | None = None
         for atom, factor in self.terms:
             term: Expr = atom if abs(factor) == 1 else Binary("*", atom, Const(abs(factor)))
@@ -59,7 +58,7 @@ def _subtract(constant: int, rest: Linear) -> Expr:
 
 
 def linear(expr: Expr) -> Linear:
-    """Return the linear form. ``//``, ``%``, ``min``, ``max`` and products of variables become atoms."""
+    """The linear form. ``//``, ``%``, ``min``, ``max`` and products of variables become atoms."""
     if isinstance(expr, Const):
         return Linear(expr.value, ())
     if isinstance(expr, Binary):
@@ -92,7 +91,7 @@ def _scale(a: Linear, factor: int) -> Linear:
 
 
 def simplify(expr: Expr) -> Expr:
-    """Return an equal index expression in normal form, as short as the ranges of variables allow."""
+    """The shortest normal form of an index expression that the ranges of variables allow."""
     if not isinstance(expr, Binary):
         return expr
     if expr.op in ("+", "-", "*"):
@@ -109,7 +108,7 @@ def simplify(expr: Expr) -> Expr:
 
 
 def simplify_conditions(expr: Expr) -> Expr:
-    """Return an element's value with the conditions of its guards in normal form."""
+    """The same value with the conditions of its guards in normal form."""
 
     def change(node: Expr) -> Expr | None:
         if not isinstance(node, Guarded):
@@ -165,7 +164,7 @@ def _simplify_division(op: str, a: Expr, divisor: int) -> Expr:
 
 
 def bounds(expr: Expr) -> tuple[int, int]:
-    """Return the smallest and the largest value over the ranges of independent variables."""
+    """The smallest and the largest value over the ranges of independent variables."""
     if isinstance(expr, Const):
         return expr.value, expr.value
     if isinstance(expr, IterVar):
@@ -192,13 +191,13 @@ def bounds(expr: Expr) -> tuple[int, int]:
 
 
 def margin(condition: Condition) -> Linear:
-    """Return the expression that is nonnegative exactly where a condition holds."""
+    """The expression that is nonnegative exactly where a condition holds."""
     below, limit = condition
     return linear(Binary("-", Binary("-", limit, below), Const(1)))
 
 
 def margins_of(condition: Condition) -> list[Linear]:
-    """Return the margins of a condition, one per alternative of a minimum on the right. All must hold."""
+    """The margins of a condition, one per alternative of a minimum on the right. All must hold."""
     below, limit = condition
     return [margin((below, part)) for part in _alternatives("min", limit)]
 
@@ -206,8 +205,8 @@ def margins_of(condition: Condition) -> list[Linear]:
 def holds_in_loops(condition: Condition, extents: Mapping[IterVar, Expr]) -> bool:
     """Whether a condition provably holds in all iterations of loops.
 
-    The extent of an inner loop may depend on outer ones, as in tiles of which the last one is shorter. For
-    example, ``yo*8+yi < 100`` holds for ``yi`` below ``min(8, 100-yo*8)``.
+    The extent of an inner loop may depend on outer ones. For example, ``yo*8+yi < 100`` holds for ``yi``
+    below ``min(8, 100-yo*8)``.
     """
     return all(_is_never_negative(form, extents) for form in margins_of(condition))
 
@@ -227,8 +226,7 @@ def _is_never_negative(form: Linear, extents: Mapping[IterVar, Expr]) -> bool:
 
 
 def guarded_bounds(index: Expr, conditions: Sequence[Condition]) -> tuple[int, int]:
-    """Return the smallest and the largest value where all conditions hold. Only conditions on the index
-    itself count."""
+    """The smallest and the largest value where all conditions on the index itself hold."""
     low, high = bounds(index)
     for condition in conditions:
         rest = margin(condition)
@@ -251,12 +249,12 @@ def _linear_bounds(form: Linear) -> tuple[int, int]:
 
 
 def variables(expr: Expr) -> list[IterVar]:
-    """Return the distinct variables of an expression, in order of appearance."""
+    """The distinct variables of an expression, in order of appearance."""
     return list(dict.fromkeys(node for node in walk(expr) if isinstance(node, IterVar)))
 
 
 def evaluate(expr: Expr, values: Mapping[IterVar, int]) -> int:
-    """Return the value of an index expression."""
+    """Evaluate an index expression."""
     if isinstance(expr, Const):
         return expr.value
     if isinstance(expr, IterVar):
@@ -282,10 +280,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Known(Generic[ValueT]):
-    """A cache of results that depend on the values of the variables ``of``.
-
-    ``find`` computes a result, also from the values of additional variables. ``most`` limits the cache.
-    """
+    """A cache of at most ``most`` results that depend on the values of the variables ``of``."""
 
     def __init__(
         self,
@@ -314,8 +309,7 @@ class Known(Generic[ValueT]):
 
 
 class Derived(Generic[ValueT]):
-    """A cache of results that depend on the values of some expressions only, from :func:`values_of`. Many
-    values of the variables give the same values of the expressions."""
+    """A cache of results that depend only on some expressions, which many values of their variables share."""
 
     def __init__(self, of: Sequence[Known[int]], find: Callable[[Mapping[IterVar, int]], ValueT]) -> None:
         self._of = of
@@ -333,32 +327,31 @@ class Derived(Generic[ValueT]):
 
 
 def values_of(exprs: Iterable[Expr]) -> list[Known[int]]:
-    """Return the distinct values of the expressions that have variables."""
+    """Caches of the distinct expressions that have variables."""
     return [value_of(expr) for expr in dict.fromkeys(exprs) if variables(expr)]
 
 
 def without(inner: Collection[IterVar], exprs: Iterable[Expr]) -> Iterator[Expr]:
-    """Return the inputs of expressions other than some variables: an expression itself if it has none of
-    them, otherwise its other variables."""
+    """Replace each expression that uses ``inner`` variables by its other variables."""
     for expr in exprs:
         of = variables(expr)
         yield from [var for var in of if var not in inner] if any(var in inner for var in of) else [expr]
 
 
 def value_of(expr: Expr) -> Known[int]:
-    """Return an expression's value, cached."""
+    """A cache of an expression's values."""
     return Known(variables(expr), lambda values: evaluate(expr, values))
 
 
 def ceil_div(expr: Expr, divisor: int) -> Expr:
-    """Return ``expr`` divided by ``divisor``, rounded up."""
+    """``expr / divisor``, rounded up."""
     if isinstance(expr, Binary) and expr.op == "min":
         return simplify(Binary("min", ceil_div(expr.a, divisor), ceil_div(expr.b, divisor)))
     return simplify(Binary("//", Binary("+", expr, Const(divisor - 1)), Const(divisor)))
 
 
 def at_zero(expr: Expr, inner: set[IterVar]) -> Expr:
-    """Return ``expr`` with the variables in ``inner`` set to zero."""
+    """``expr`` with the variables in ``inner`` set to zero."""
     return simplify(
         rewrite(expr, lambda node: Const(0) if isinstance(node, IterVar) and node in inner else None)
     )

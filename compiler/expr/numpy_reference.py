@@ -1,7 +1,7 @@
-"""The reference semantics of tensor expressions, evaluated with numpy. It shares no code with the lowering.
+"""The reference semantics of tensor expressions, in numpy. It shares no code with the lowering.
 
-Nodes are evaluated for all elements at once, in int32. Sums of products are matrix products in floats where
-these are provably exact, otherwise in int64, which wraps as int32 does.
+All elements of a node are evaluated at once, in int32. Sums of products are matrix products in floats where
+provably exact, otherwise in int64, which wraps as int32 does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,9 +37,8 @@ Array = npt.NDArray[Any]
 _Fixed = dict[IterVar, int]
 
 _MAGNITUDES = {"int8": 1 << 7, "uint8": 1 << 8, "int16": 1 << 15, "int32": 1 << 31}
-"""The largest magnitude of values of each type."""
 _EXACT_FLOATS = ((1 << 24, np.float32), (1 << 53, np.float64))
-"""Largest integers up to which all sums are exact in a float type."""
+"""Integers up to which all sums are exact."""
 _SINGLE_THREAD_PRODUCTS = 1 << 30
 """Maximum number of products for which one thread suffices."""
 
@@ -49,10 +48,10 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[str, Array]) -> dict[str
 
     Args:
         outputs: tensors to compute.
-        inputs: the value of every placeholder, by name, with its shape and dtype.
+        inputs: the value of every placeholder, by name.
 
     Raises:
-        ShapeError: an input is missing, not an array or a masked one, or ``inputs`` is not a mapping.
+        ShapeError: an input is missing or no plain array, or ``inputs`` is no mapping.
     """
     inputs = check_mapping("the inputs", inputs)
     values: dict[Tensor, Array] = {}
@@ -101,11 +100,10 @@ def _product_of_reads(body: Expr) -> list[Read] | None:
 def _contract(
     axes: Sequence[IterVar], reduce: Sequence[IterVar], factors: list[Read], values: dict[Tensor, Array]
 ) -> Array | None:
-    """Return the sum of a product as matrix products, or None if an index mixes axes in a way that views
-    cannot.
+    """Compute a sum of products as matrix products. None if an index mixes axes in a way that views cannot.
 
     Reduce axes that share an index with another variable, such as the taps of a convolution, are iterated.
-    For each of their values, every operand is a strided view.
+    Each iteration reads strided views.
     """
     stepped = [axis for axis in reduce if any(_shares(index, axis) for r in factors for index in r.indices)]
     letters = {v: chr(ord("a") + n) for n, v in enumerate([*axes, *reduce])}
@@ -131,7 +129,7 @@ def _contract(
 
 
 def _exact_dtype(terms: int, factors: Sequence[Read]) -> type[Any]:
-    """Return the dtype in which sums of this many products are exact in any order. int64 wraps."""
+    """The dtype in which sums of this many products are exact in any order. int64 wraps."""
     largest = terms * prod(_MAGNITUDES[read.dtype] for read in factors)
     return next((dtype for most, dtype in _EXACT_FLOATS if largest <= most), np.int64)
 
@@ -163,7 +161,7 @@ def _shares(index: Expr, axis: IterVar) -> bool:
 
 
 def _view(read: Read, fixed: _Fixed, values: dict[Tensor, Array]) -> tuple[Array, list[IterVar]] | None:
-    """Return the operand as a view with one dimension per variable, in order of ``read``'s indices."""
+    """Return a view with one dimension per variable, in order of ``read``'s indices."""
     assert isinstance(read.tensor, Tensor)
     slices: list[int | slice] = []
     order: list[IterVar] = []
@@ -219,12 +217,12 @@ def _clamped(node: Expr) -> Expr | None:
 
 
 def index_values(index: Expr, axes: Sequence[IterVar]) -> Array:
-    """Return the values of an index expression for all values of ``axes``, one array dimension each."""
+    """An index expression for all values of ``axes``, one array dimension each."""
     return _value(index, axes, {}, {})
 
 
 def values_at(index: Expr, at: Mapping[IterVar, Array]) -> Array:
-    """Return the values of an index expression for the values ``at`` of its variables."""
+    """An index expression for the values ``at`` of its variables."""
     if isinstance(index, Const):
         return np.array(index.value)
     if isinstance(index, IterVar):
@@ -244,7 +242,7 @@ def values_at(index: Expr, at: Mapping[IterVar, Array]) -> Array:
 
 
 def apply(op: str, a: Array, b: Array) -> Array:
-    """Apply a binary operation to int32 arrays. A shift by a negative amount goes the other way."""
+    """Apply a binary operation to int32 arrays. Shifts by negative amounts go the other way."""
     x, y = np.broadcast_arrays(a.astype(np.int32), b.astype(np.int32))
     if op in ("<<", ">>"):
         right = y.astype(np.int64) if op == ">>" else -y.astype(np.int64)

@@ -74,7 +74,7 @@ class Quantization:
 
 
 def quantization_from_data(data: Mapping[str, Any]) -> Quantization:
-    """Rebuild a quantization from its fields. Raise a ShapeError for values out of range."""
+    """Rebuild a quantization. Raise a ShapeError for values out of range."""
     found = Quantization(**data)
     check_flag("unsigned", found.unsigned)
     return replace(found, zero=check_integer("zero", found.zero, least=found.low, most=found.high))
@@ -82,9 +82,8 @@ def quantization_from_data(data: Mapping[str, Any]) -> Quantization:
 
 Order = Literal["left", "right", "apart"]
 ORDERS: tuple[Order, ...] = get_args(Order)
-"""The order of float32 operations: two multiply-adds with the left or the right operand's one last, as in
-QLinearAdd, or ``apart`` with a rounding after each operation, as in DequantizeLinear, Add and
-QuantizeLinear."""
+"""The order of float32 operations. ``left`` and ``right`` do two multiply-adds, that operand's last, as
+QLinearAdd. ``apart`` rounds after each operation, as DequantizeLinear, Add and QuantizeLinear."""
 
 
 def check_order(order: object) -> Order:

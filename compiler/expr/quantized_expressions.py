@@ -1,8 +1,8 @@
-"""Quantized tensors in expressions: requantization and addition, in floating point and in integers.
+"""Requantization and addition of quantized tensors, in floating point and in integers.
 
-Networks define both in floating point: :class:`Requantized` and :class:`Added` are the formulas of ONNX
-Runtime. The store unit computes :class:`IntegerRequantized` and :class:`IntegerAdded`. The compiler replaces
-the first two by the latter where the values are equal.
+Networks define :class:`Requantized` and :class:`Added` in floating point, with the formulas of ONNX Runtime.
+The store unit computes :class:`IntegerRequantized` and :class:`IntegerAdded`. The compiler uses these where
+the values are equal.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ _VALUE_PAIRS = 256**2
 
 
 def _check_nine_bits(name: str, value: object) -> int:
-    """Return ``value`` if it is a signed integer of 9 bits. Raise a ShapeError otherwise."""
     return check_integer(name, value, least=-_RESULT_RANGE, most=_RESULT_RANGE - 1)
 
 
@@ -60,8 +59,8 @@ class Addition:
         multipliers: one for each operand, 31 bits, unsigned.
         shift: 0 to 41.
         offset: 41 bits, signed.
-        zero: added after the shift. It is the sum's zero point, or one less where the offset
-            compensates for that, since a half is rounded to even before the addition.
+        zero: added after the shift: the sum's zero point, or one less where the offset compensates, because
+            halves are rounded to even before.
         differences: pairs of values, of 65,536, whose sum differs from the floating-point sum.
     """
 
@@ -108,21 +107,21 @@ def _add_dequantized(
 
 
 def scale_words(scales: tuple[float, ...]) -> tuple[int, ...]:
-    """Return scales as the store unit's int32 words, see :attr:`accel.core.requantize.Scale.word`."""
+    """Return scales as the store unit's int32 words: :attr:`accel.core.requantize.Scale.word`."""
     words = [Scale.of(value).word for value in scales]
     return tuple(word - ((word >> 31) << 32) for word in words)
 
 
 @dataclass(frozen=True)
 class Requantized(Function):
-    """``clamp(rne(float32(value) * scale) + zero, low, high)`` in float32, see
+    """``clamp(rne(float32(value) * scale) + zero, low, high)`` in float32:
     :func:`accel.core.requantize.float_requantize`.
 
     Attributes:
         value: int32.
-        channel: index of the scale. A single scale ignores it.
-        scales: float32, positive, one for each channel or one for all.
-        zero, low, high: the zero point and the bounds of the result.
+        channel: index of the scale, ignored if there is one scale.
+        scales: float32, positive, one per channel or one for all.
+        zero, low, high: the result's zero point and bounds.
     """
 
     NAME: ClassVar[str] = "requantized"
@@ -165,8 +164,7 @@ def check_scales(scales: object, name: str = "the scale") -> tuple[float, ...]:
     """Return scales as float32 values, from a number, a sequence or an array. Errors contain ``name``.
 
     Raises:
-        ShapeError: there is none, one is not positive or not a number, or there are several
-            dimensions.
+        ShapeError: there is none, one is no positive number, or there are several dimensions.
     """
     try:
         given = np.atleast_1d(np.asarray(scales))
@@ -186,12 +184,12 @@ def check_scales(scales: object, name: str = "the scale") -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class IntegerRequantized(Function):
-    """An accumulator requantized by the store unit, in integers: :func:`accel.core.requantize.requantize`.
+    """An accumulator requantized by the store unit: :func:`accel.core.requantize.requantize`.
 
     Attributes:
         value: int32.
-        bias, scale: int32, for the value's channel. The scale is a word of :func:`scale_words`.
-        zero, low, high: the zero point and the bounds of the result.
+        bias, scale: int32, of the value's channel. The scale is a word of :func:`scale_words`.
+        zero, low, high: the result's zero point and bounds.
     """
 
     NAME: ClassVar[str] = "requantize"
@@ -223,12 +221,12 @@ class IntegerRequantized(Function):
 
 
 def check_multiplier(number: object) -> int:
-    """Return a multiplier of the store unit. Raise a ShapeError if it is out of range."""
+    """Return a multiplier, or raise a ShapeError."""
     return check_integer("multiplier", number, least=0, most=(1 << ADD_MULTIPLIER_BITS) - 1)
 
 
 def integers_from_data(found: Mapping[str, Any]) -> dict[str, int]:
-    """Return the integers that sums and products share. Raise a ShapeError for numbers out of range."""
+    """Return the integers that sums and products share, or raise a ShapeError."""
     return {
         "shift": check_integer("shift", found["shift"], least=0, most=MAX_ADD_SHIFT),
         "offset": check_integer("offset", found["offset"], least=-_OFFSET_RANGE, most=_OFFSET_RANGE - 1),
@@ -239,13 +237,7 @@ def integers_from_data(found: Mapping[str, Any]) -> dict[str, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizedSum(Combination):
-    """A sum of two quantized tensors in floating point, and the integers that compute it.
-
-    Attributes:
-        low, high: bounds of the sum.
-        addition: the integers. They define the values only where they differ from floating point.
-        order: the order of float32 operations.
-    """
+    """A sum of two quantized tensors, with ``addition``'s integers."""
 
     left: Quantization
     right: Quantization
@@ -302,8 +294,7 @@ class Added(FloatPairFunction):
 
 @dataclass(frozen=True)
 class IntegerAdded(IntegerPairFunction):
-    """A requantized value plus a residual, as the store unit computes it:
-    :func:`accel.core.requantize.add`."""
+    """The store unit's sum of a requantized value and a residual: :func:`accel.core.requantize.add`."""
 
     NAME: ClassVar[str] = "add"
     COMPUTE: ClassVar[Callable[..., Array]] = staticmethod(add)
@@ -322,14 +313,11 @@ class IntegerAdded(IntegerPairFunction):
 
 @dataclass(frozen=True)
 class Parameter(Function):
-    """A channel's bias or scale in the store unit's parameters: column 0 or 1.
+    """A channel's bias (column 0) or scale (column 1) in the store unit's parameters.
 
     Attributes:
-        bias: int32.
-        channel, column: the indices of the parameter.
-        bounds: the bias is clipped to these.
-        offset: added to the clipped bias.
-        words: scales from :func:`scale_words`, one for each channel or one for all.
+        bias: int32, clipped to ``bounds``, then added to ``offset``.
+        words: scales, see :func:`scale_words`.
     """
 
     NAME: ClassVar[str] = "parameter"

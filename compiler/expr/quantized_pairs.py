@@ -1,4 +1,4 @@
-"""Functions of two quantized values, in floating point and in integers: what sums and products share."""
+"""Functions of two quantized values: common parts of sums and products."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ Array = npt.NDArray[Any]
 class Combination(ABC):
     """A function of two quantized tensors in floating point, and the integers that compute it.
 
-    Attributes:
-        out: the result's quantization.
-        low, high: bounds of the result.
-        order: the order of float32 operations.
+    The integers define the values only where they differ from floating point.
     """
 
     left: Quantization
@@ -36,11 +33,10 @@ class Combination(ABC):
     @property
     @abstractmethod
     def differences(self) -> int:
-        """Pairs of values whose result in integers differs from floating point."""
+        """Pairs of values with other results in integers than in floating point."""
 
     @abstractmethod
-    def integers(self) -> dict[str, Any]:
-        """Return the arguments of :meth:`integer_values`."""
+    def integers(self) -> dict[str, Any]: ...
 
     @abstractmethod
     def integer_values(self, left: Array, right: Array) -> Array:
@@ -48,10 +44,9 @@ class Combination(ABC):
 
     @abstractmethod
     def float_table(self) -> Array:
-        """Return all results in floating point: ``[left value, right value]``."""
+        """All results in floating point: ``[left value, right value]``."""
 
     def values(self, left: Array, right: Array) -> Array:
-        """Compute the function. The integers define it only where they differ from floating point."""
         if self.differences:
             return self.integer_values(left, right)
         one = np.clip(left, self.left.low, self.left.high) - self.left.low
@@ -60,7 +55,6 @@ class Combination(ABC):
         return results
 
     def common_integers(self, shift: int, offset: int, zero: int) -> dict[str, Any]:
-        """Return the arguments that sums and products share."""
         return {
             "shift": shift,
             "offset": offset,
@@ -72,7 +66,7 @@ class Combination(ABC):
 
 
 def combination_from_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a :class:`Combination`. Raise a ShapeError for numbers out of range."""
+    """Attributes of a :class:`Combination`. Raise a ShapeError for numbers out of range."""
     left, right, out = (quantization_from_data(data[name]) for name in ("left", "right", "out"))
     low = check_integer("low", data["low"], least=out.low, most=out.high)
     high = check_integer("high", data["high"], least=low, most=out.high)
@@ -99,7 +93,6 @@ class FloatPairFunction(PairFunction):
     """A function of two quantized values in floating point."""
 
     RESULT: ClassVar[str]
-    """Name of the result in texts."""
 
     how: Combination
 
@@ -113,8 +106,7 @@ class FloatPairFunction(PairFunction):
 
 @dataclass(frozen=True)
 class IntegerPairFunction(PairFunction):
-    """A function of a requantized value and a residual, as the store unit computes it. The fields after the
-    two values are its settings."""
+    """The store unit's function of a requantized value and a residual. The other fields are settings."""
 
     COMPUTE: ClassVar[Callable[..., Array]]
 

@@ -1,8 +1,6 @@
-"""Products of two quantized tensors in expressions, in floating point and in integers.
+"""Products of two quantized tensors, in floating point as ONNX Runtime and in integers.
 
-Networks define them in floating point: :class:`Multiplied` is the formula of ONNX Runtime. The store unit of
-machines with ``res_mul=1`` computes :class:`IntegerMultiplied`. The compiler replaces the first by the second
-where the values are equal.
+:class:`IntegerMultiplied` needs a store unit with ``res_mul=1``.
 """
 
 from __future__ import annotations
@@ -31,13 +29,7 @@ from accel.core.requantize import multiply
 class Multiplication:
     """Integers that multiply two quantized tensors, see :func:`accel.core.requantize.multiply`.
 
-    Attributes:
-        multiplier: 31 bits, unsigned.
-        shift: 0 to 41.
-        offset: 41 bits, signed.
-        zero: added after the shift. It is the product's zero point, or one less where the offset compensates
-            for that, since a half is rounded to even before the zero point is added.
-        differences: pairs of values whose product differs from the floating-point product.
+    The fields are those of :class:`~accel.compiler.expr.quantized_expressions.Addition`, with one multiplier.
     """
 
     multiplier: int
@@ -55,11 +47,11 @@ def float_multiply(
     high: int,
     order: Order = "left",
 ) -> npt.NDArray[np.int64]:
-    """Return all products in floating point: ``[left value, right value]``, clamped to ``low`` and ``high``.
+    """All products in floating point: ``[left value, right value]``, clamped to ``low`` and ``high``.
 
-    ``rne((a - a_zero) * (b - b_zero) * (a_scale * b_scale / scale) + zero)`` with a rounding to float32 after
-    each operation, as QLinearMul. With the order ``apart`` both operands are dequantized and multiplied, and
-    the product is quantized. For example, with scales of 0.1, 0.5 and 0.2, the values 30 and 10 give 75.
+    ``rne((a - a_zero) * (b - b_zero) * (a_scale * b_scale / scale) + zero)`` rounds to float32 after each
+    operation, as QLinearMul. With the order ``apart`` the dequantized operands are multiplied and the product
+    is quantized. With scales of 0.1, 0.5 and 0.2, the values 30 and 10 give 75.
     """
     one, other = ((q.values() - q.zero).astype(np.float32) for q in (left, right))
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -76,12 +68,9 @@ def float_multiply(
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizedProduct(Combination):
-    """A product of two quantized tensors in floating point, and the integers that compute it.
+    """A product of two quantized tensors, with ``multiplication``'s integers.
 
-    Attributes:
-        low, high: bounds of the product.
-        multiplication: the integers. They define the values only where they differ from floating point.
-        order: ``apart`` if the operands are dequantized first, otherwise as QLinearMul.
+    The order is ``apart`` if the operands are dequantized first, otherwise as QLinearMul.
     """
 
     left: Quantization
@@ -97,7 +86,6 @@ class QuantizedProduct(Combination):
         return self.multiplication.differences
 
     def integers(self) -> dict[str, Any]:
-        """Return the arguments of :func:`accel.core.requantize.multiply`."""
         found = self.multiplication
         common = self.common_integers(found.shift, found.offset, found.zero)
         return {"multiplier": found.multiplier, **common}
@@ -113,11 +101,6 @@ class QuantizedProduct(Combination):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> QuantizedProduct:
-        """Rebuild the product from :meth:`to_data`.
-
-        Raises:
-            ShapeError: a number is out of range.
-        """
         found = data["multiplication"]
         multiplier = check_multiplier(found["multiplier"])
         multiplication = Multiplication(multiplier=multiplier, **integers_from_data(found))
@@ -144,7 +127,7 @@ class Multiplied(FloatPairFunction):
 
 @dataclass(frozen=True)
 class IntegerMultiplied(IntegerPairFunction):
-    """A requantized value times a residual, as the store unit computes it:
+    """The store unit's product of a requantized value and a residual:
     :func:`accel.core.requantize.multiply`."""
 
     NAME: ClassVar[str] = "multiply"

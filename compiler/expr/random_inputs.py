@@ -1,8 +1,7 @@
-"""Random inputs for a tensor expression whose outputs seldom saturate.
+"""Random inputs for which the outputs of a tensor expression seldom saturate.
 
-With full-range int8 operands, long sums exceed the int8 range after any usual shift. Nearly every output
-would be one of the two bounds and would hide errors. So the variance of values is estimated through the
-expression, and operands get the largest variance that the bounds allow.
+Long sums of full-range int8 operands exceed int8 after any usual shift. Nearly every output would be a bound
+and hide errors. So operands get the largest variance for which estimated values stay within the bounds.
 """
 
 from collections.abc import Sequence
@@ -39,7 +38,7 @@ _STEPS = 60
 
 
 def random_inputs(outputs: Sequence[Tensor], seed: int) -> dict[str, npt.NDArray[Any]]:
-    """Return a value for every placeholder that ``outputs`` depend on. Equal seeds give equal values."""
+    """Return a value for every placeholder of ``outputs``. Equal seeds give equal values."""
     variance = _largest_variance(outputs)
     rng = np.random.default_rng(seed)
     variances = _estimate_variances(outputs, variance)[0]
@@ -52,7 +51,6 @@ def random_inputs(outputs: Sequence[Tensor], seed: int) -> dict[str, npt.NDArray
 
 
 def _centers(outputs: Sequence[Tensor]) -> dict[Tensor, int]:
-    """Return the known zero points of inputs. For uint8 inputs without one it is 128."""
     found: dict[Tensor, int] = {}
     for tensor in producers(outputs):
         centered = centered_of(tensor)
@@ -69,8 +67,8 @@ def _centers(outputs: Sequence[Tensor]) -> dict[Tensor, int]:
 
 
 def _draw(rng: np.random.Generator, tensor: Tensor, variance: float, center: int) -> npt.NDArray[Any]:
-    """Return integers of about this variance: uniform, or mostly zero for less than the variance of -1, 0, 1.
-    Bytes are drawn around ``center``, clipped to their type."""
+    """Draw uniform integers, or mostly zeros for less than the variance of -1, 0, 1. Bytes lie around
+    ``center``."""
     dtype = np.dtype(tensor.dtype)
     if center or dtype == np.uint8:
         radius = max(1, int((sqrt(1 + 12 * variance) - 1) / 2))
@@ -96,7 +94,7 @@ def _largest_variance(outputs: Sequence[Tensor]) -> float:
 
 
 def _estimate_variances(outputs: Sequence[Tensor], variance: float) -> tuple[dict[Tensor, float], bool]:
-    """Return the variance of every tensor if int8 inputs have ``variance``, and whether values seldom exceed
+    """Return each tensor's variance if int8 inputs have ``variance``, and whether values seldom exceed
     bounds.
 
     An int32 input gets the variance of the value that it is combined with first.
@@ -114,7 +112,7 @@ def _estimate_variances(outputs: Sequence[Tensor], variance: float) -> tuple[dic
 
 
 class _VarianceEstimate:
-    """Estimates variances through an expression, as if all values were independent with mean zero."""
+    """Estimates variances as if all values were independent with mean zero."""
 
     def __init__(self, variances: dict[Tensor, float]) -> None:
         self.variances = variances

@@ -1,7 +1,7 @@
-"""Scalar expressions: the value of one element of a tensor expression, and the indices that it reads.
+"""Scalar expressions: one element of a tensor expression, and the indices that it reads.
 
-Nodes are immutable and compare by structure, but iteration variables compare by identity. All arithmetic is
-int32 and wraps. ``cast`` to a shorter type also wraps, ``clip`` saturates.
+Nodes are immutable and compare by structure, iteration variables by identity. Arithmetic is int32 and wraps.
+``cast`` to a shorter type also wraps, ``clip`` saturates.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from accel.base.arguments import plain_integer, plain_integers
 from accel.base.errors import ShapeError
 
 Dtype = Literal["int8", "uint8", "int16", "int32"]
-"""The dtypes of values. A byte minus a zero point is int16, which no tensor in DRAM has."""
+"""A byte minus a zero point is int16. No tensor in DRAM has this type."""
 DTYPES: tuple[Dtype, ...] = ("int8", "uint8", "int16", "int32")
 BYTES = ("int8", "uint8")
-"""The types of quantized values."""
+"""Types of quantized values."""
 AxisKind = Literal["space", "reduce"]
 
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 
 
 class Operand(Protocol):
-    """A source of reads: a tensor, or a buffer in its place."""
+    """A tensor, or a buffer in its place."""
 
     @property
     def name(self) -> str: ...
@@ -78,7 +78,7 @@ class Expr:
         return Binary("<<", self, as_expr(other))
 
     def astype(self, dtype: str) -> Expr:
-        """Return the value in another type, see :func:`cast`."""
+        """See :func:`cast`."""
         return cast(self, dtype)
 
     def __bool__(self) -> bool:
@@ -106,7 +106,7 @@ class IterVar(Expr):
 
 @dataclass(frozen=True)
 class Binary(Expr):
-    """``a op b``. Division and remainder round toward minus infinity, ``>>`` is arithmetic."""
+    """``a op b``. Division and remainder round down, ``>>`` is arithmetic."""
 
     op: str
     a: Expr
@@ -145,14 +145,14 @@ class Read(Expr):
 
 @dataclass(frozen=True)
 class Sum(Expr):
-    """The sum of ``body`` over all values of ``axes``. Only a computation's outermost node may be one."""
+    """``body`` summed over all values of ``axes``. Only a computation's outermost node may be one."""
 
     body: Expr
     axes: tuple[IterVar, ...]
 
 
 Condition = tuple[Expr, Expr]
-"""A pair of values. The condition holds if the first is less than the second."""
+"""The condition holds if the first value is less than the second."""
 
 
 @dataclass(frozen=True)
@@ -169,27 +169,20 @@ class Guarded(Expr):
 
 
 class Composed(Expr, ABC):
-    """A value with a name for its meaning. :meth:`plain` returns it as arithmetic."""
+    """A value with a name for its meaning."""
 
     @abstractmethod
-    def plain(self) -> Expr:
-        """Return the value as arithmetic."""
+    def plain(self) -> Expr: ...
 
     @abstractmethod
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the parts, in their order in the arithmetic from left to right."""
+    def parts(self) -> tuple[Expr, ...]: ...
 
     @abstractmethod
-    def rewritten(self, change: Callable[[Expr], Expr]) -> Expr:
-        """Return the value with its parts changed."""
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Expr: ...
 
 
 class Function(Expr, ABC):
-    """A value that int32 arithmetic cannot express. It computes its values from those of its parts.
-
-    Attributes:
-        NAME: name of the kind of function in data.
-    """
+    """A function that int32 arithmetic cannot express. ``NAME`` names its kind in data."""
 
     NAME: ClassVar[str]
 
@@ -199,32 +192,29 @@ class Function(Expr, ABC):
         return self.NAME
 
     @abstractmethod
-    def parts(self) -> tuple[Expr, ...]:
-        """Return the function's arguments."""
+    def parts(self) -> tuple[Expr, ...]: ...
 
     @abstractmethod
-    def rewritten(self, change: Callable[[Expr], Expr]) -> Expr:
-        """Return the same function of changed arguments."""
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Expr: ...
 
     @abstractmethod
     def values(self, *parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return its values for those of its arguments. The arrays broadcast."""
+        """Return its values for arrays of arguments that broadcast."""
 
     def settings(self) -> dict[str, Any]:
-        """Return the parameters, for a text."""
+        """Return the parameters, for texts."""
         return {}
 
 
 PRECEDENCE = {"min": 0, "max": 0, "<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "//": 3, "%": 3}
-"""Binary operations and their precedence."""
 
 
 _ASSOCIATIVE = {"+": ("+", "-"), "*": ("*",)}
-"""By operation: the operations on its right that need no parentheses despite equal precedence."""
+"""By operation: those on its right that need no parentheses despite equal precedence."""
 
 
 def as_expr(value: Expr | int) -> Expr:
-    """Return an expression, or an integer as one."""
+    """An expression, or an integer as one."""
     if isinstance(value, Expr):
         return value
     number = plain_integer(value)
@@ -261,15 +251,14 @@ def clip(value: Expr | int, low: int, high: int) -> Expr:
 
 
 def cast(value: Expr | int, dtype: str) -> Expr:
-    """Return ``value`` as another type: its low bits, sign-extended unless the type is unsigned. For example,
-    ``cast(300, "int8")`` is 44."""
+    """Return the value's low bits as another type. For example, ``cast(300, "int8")`` is 44."""
     checked = check_dtype(dtype)
     expr = as_expr(value)
     return expr if expr.dtype == checked else Cast(expr, checked)
 
 
 def check_dtype(dtype: str) -> Dtype:
-    """Return ``dtype`` if the machine supports it."""
+    """Return ``dtype``, or raise a ShapeError if it is unknown."""
     for known in DTYPES:
         if dtype == known:
             return known
@@ -277,7 +266,7 @@ def check_dtype(dtype: str) -> Dtype:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """Return the operands of a node."""
+    """The operands of a node."""
     if isinstance(expr, Const | IterVar):  # most nodes
         return ()
     if isinstance(expr, Binary):
@@ -303,7 +292,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """Return ``expr`` with every node replaced for which ``change`` returns another, from the top down."""
+    """Replace every node for which ``change`` returns another, from the top down."""
     changed = change(expr)
     if changed is not None:
         return changed
@@ -324,17 +313,17 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def substitute(expr: Expr, values: dict[IterVar, Expr]) -> Expr:
-    """Return ``expr`` with iteration variables replaced."""
+    """Replace iteration variables."""
     return rewrite(expr, lambda node: values.get(node) if isinstance(node, IterVar) else None)
 
 
 def arithmetic(expr: Expr) -> Expr:
-    """Return ``expr`` with all composed values written as arithmetic."""
+    """Write all composed values as arithmetic."""
     return rewrite(expr, lambda node: arithmetic(node.plain()) if isinstance(node, Composed) else None)
 
 
 def without_zero(expr: Expr) -> tuple[Expr, int | None]:
-    """Return the value and the zero point that is subtracted from it, or the expression itself and None."""
+    """The value and the zero point subtracted from it, or ``expr`` and None."""
     if isinstance(expr, Cast) and expr.to == "int16":
         inner = expr.value
         if isinstance(inner, Binary) and inner.op == "-" and isinstance(inner.b, Const):
@@ -343,14 +332,14 @@ def without_zero(expr: Expr) -> tuple[Expr, int | None]:
 
 
 def reads(expr: Expr) -> list[Read]:
-    """Return all tensor elements that ``expr`` reads, left to right, except in indices."""
+    """All tensor elements that ``expr`` reads, left to right, except in indices."""
     if isinstance(expr, Read):
         return [expr]
     return [read for child in children(expr) for read in reads(child)]
 
 
 def format_expr(expr: Expr, brackets: int = -1) -> str:
-    """Return ``expr`` in the notation of loop nests: ``A[ko*8+ki][yo*8+yi] * B[ko*8+ki][xo*8+xi]``."""
+    """Text in the notation of loop nests: ``A[ko*8+ki][yo*8+yi] * B[ko*8+ki][xo*8+xi]``."""
     if isinstance(expr, Const):
         return str(expr.value)
     if isinstance(expr, IterVar):
@@ -382,5 +371,5 @@ def format_expr(expr: Expr, brackets: int = -1) -> str:
 
 
 def format_conditions(conditions: Sequence[Condition]) -> str:
-    """Return conditions as text: ``yi < 100-yo*8 and xi < 4``."""
+    """Text of conditions: ``yi < 100-yo*8 and xi < 4``."""
     return " and ".join(f"{format_expr(a)} < {format_expr(b)}" for a, b in conditions)

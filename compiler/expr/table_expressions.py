@@ -20,11 +20,7 @@ Array = npt.NDArray[Any]
 
 
 def check_entries(entries: object) -> tuple[int, ...]:
-    """Return the 256 bytes of a table as numbers of 0 to 255, from int8 or uint8 values.
-
-    Raises:
-        ShapeError: there are not 256 integers that fit a byte.
-    """
+    """Return a table's 256 int8 or uint8 values as bytes of 0 to 255, or raise a ShapeError."""
     found = plain_integers(entries)
     if found is None or len(found) != TABLE_BYTES or not all(-128 <= entry <= 255 for entry in found):
         raise ShapeError(f"the table is {shown(entries)}; it must be {TABLE_BYTES} values of int8 or uint8")
@@ -33,10 +29,9 @@ def check_entries(entries: object) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class LookedUp(Function):
-    """A quantized value replaced by an entry of a table: ``entries[value & 255]``.
+    """An int8 or uint8 value replaced by an entry of a table: ``entries[value & 255]``.
 
     Attributes:
-        value: of int8 or uint8.
         entries: 256 bytes. Entry 255 is the result of -1 or 255.
         to: int8 or uint8, the type of the results.
     """

@@ -120,7 +120,6 @@ class Tensor:
     def _elementwise(
         self, other: Tensor | int, sign: str, word: str, operation: Callable[[Any, Any], Expr]
     ) -> Tensor:
-        """Return an elementwise operation, int32. See :func:`compute`."""
         if not isinstance(other, Tensor):
             number = f"minus_{-other}" if other < 0 else other
             name = f"{self.name}_{word}_{number}"
@@ -152,11 +151,7 @@ class Placeholder:
 
 @dataclass(frozen=True, eq=False)
 class Compute:
-    """A tensor whose elements are expressions.
-
-    Attributes:
-        body: the element's value. A :class:`Sum` is outermost or below one cast.
-    """
+    """A tensor whose elements are expressions. A :class:`Sum` in ``body`` is outermost or below one cast."""
 
     name: str
     shape: tuple[int, ...]
@@ -175,7 +170,7 @@ class Compute:
 
 
 def reduction(body: Expr) -> Sum | None:
-    """Return the sum that is a computation's body, without a cast, or None."""
+    """The sum that a computation's body is, without a cast, or None."""
     if isinstance(body, Cast):
         body = body.value
     return body if isinstance(body, Sum) else None
@@ -192,7 +187,7 @@ def check_name(name: str) -> str:
 
 
 def check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return a shape of one or more positive integers, as Python integers."""
+    """Return a shape as Python integers. Raise a ShapeError if one is not positive or DRAM is too small."""
     sizes = plain_integers(shape)
     if not sizes or min(sizes) < 1:
         raise ShapeError(f"the shape of {name} is {_shown(shape)}; it must be one or more positive integers")
@@ -212,8 +207,7 @@ def placeholder(shape: Sequence[int], dtype: str = "int8", *, name: str = "place
     """Return a tensor that is given when the program runs.
 
     Raises:
-        ShapeError: a size is not positive, there are more elements than addresses, or the dtype is
-            unknown.
+        ShapeError: a size is not positive, DRAM addresses do not suffice, or the dtype is unknown.
     """
     found = check_dtype(dtype)
     if found == "int16":
@@ -222,12 +216,12 @@ def placeholder(shape: Sequence[int], dtype: str = "int8", *, name: str = "place
 
 
 def reduce_axis(bounds: tuple[int, int], *, name: str = "k") -> IterVar:
-    """Return a variable to sum over, from ``bounds[0]`` = 0 up to but not including ``bounds[1]``.
+    """Return a variable to sum over, from ``bounds[0]`` = 0 to ``bounds[1] - 1``.
 
     For example, ``reduce_axis((0, 32))`` takes 32 values.
 
     Raises:
-        ShapeError: the bounds do not start at 0, or are empty.
+        ShapeError: the bounds are empty or do not start at 0.
     """
     plain = plain_integers(bounds)
     if plain is None or len(plain) != 2:
@@ -246,7 +240,7 @@ def sum(value: Expr | int, axis: IterVar | Sequence[IterVar]) -> Expr:
     """Return the sum of ``value`` over one or several reduce axes, in int32.
 
     Raises:
-        ShapeError: an axis is not a reduce axis or is named twice, or there is none.
+        ShapeError: there is no axis, one is no reduce axis, or one is named twice.
     """
     axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
     for one in axes:
@@ -259,16 +253,16 @@ def sum(value: Expr | int, axis: IterVar | Sequence[IterVar]) -> Expr:
 def pad(
     tensor: Tensor, before: Sequence[int], after: Sequence[int] | None = None, *, name: str | None = None
 ) -> Tensor:
-    """Return ``tensor`` with zeros around it. In a scratchpad, LOADs write the zeros without reading DRAM.
+    """Return ``tensor`` with zeros around it. LOADs write the zeros to a scratchpad without reading DRAM.
 
     For example, ``pad(A, (1, 1))`` of a 56 x 56 tensor is 58 x 58 with
 
         P[y, x] = A[y - 1, x - 1] if 0 < y and y < 57 and 0 < x and x < 57 else 0
 
     Args:
-        tensor: the tensor inside the zeros.
-        before, after: number of zeros on each side, per dimension. ``after`` defaults to ``before``.
-        name: name of the result. The default is the tensor's name with the suffix ``_pad``.
+        tensor: the tensor to pad.
+        before, after: zeros on each side, per dimension. ``after`` defaults to ``before``.
+        name: name of the result, by default the tensor's with the suffix ``_pad``.
 
     Raises:
         ShapeError: there is not one number per dimension, or one is negative.
@@ -315,18 +309,17 @@ def compute(
 ) -> Tensor:
     """Return a tensor with the elements ``body(*indices)``.
 
-    For example, ``compute((4, 8), lambda y, x: A[y, x] + 1)`` has 4 x 8 elements with the axes y and x.
+    For example, ``compute((4, 8), lambda y, x: A[y, x] + 1)`` has the axes y and x.
 
     Args:
         shape: sizes of the dimensions.
         body: returns the element's expression. Its parameters name the axes.
         name: name of the tensor.
-        dtype: type of the elements. The expression is cast to it (int8 wraps). The default is the type of
-            the expression.
+        dtype: type of the elements. The expression is cast to it (int8 wraps).
 
     Raises:
-        ShapeError: ``body`` is not a function, a sum is inside another expression, an axis is not
-            bound, or a sum of int8 values or products is too long for int32.
+        ShapeError: ``body`` is not a function, a sum is inside another expression, an axis is not bound, or a
+            sum of int8 values or products is too long for int32.
     """
     sizes = check_shape(name, shape)
     if not callable(body):
@@ -350,7 +343,7 @@ def _axis_names(body: Callable[..., object], count: int) -> list[str]:
 
 
 def check_compute(op: Compute) -> None:
-    """Refuse computations without a meaning."""
+    """Raise a ShapeError for a computation without a meaning."""
     if op.body.dtype != op.dtype:
         raise ShapeError(f"{op.name} is {op.dtype}; its elements are {op.body.dtype}")
     outer = reduction(op.body)
@@ -396,7 +389,7 @@ _MAGNITUDES = {"int8": 1 << 7, "uint8": 1 << 8, "int16": 1 << 15, "int32": 1 << 
 
 
 def magnitude(tensor: object) -> int:
-    """Return the largest magnitude of a tensor's values. Values minus a zero point have 9 bits."""
+    """The largest magnitude of a tensor's values. Values minus a zero point have 9 bits."""
     assert isinstance(tensor, Tensor)
     if tensor.dtype == "int16":
         return 1 << 8 if centered_of(tensor) is not None else 1 << 15
@@ -410,10 +403,7 @@ def _type(tensor: object) -> str:
 
 
 def centered_of(tensor: Tensor) -> tuple[Tensor, int] | None:
-    """Return the tensor of bytes and the zero point that is subtracted from it, also through windows.
-
-    The result is None if no zero point is subtracted.
-    """
+    """The tensor of bytes and the zero point subtracted from it, also through windows, or None."""
     if not isinstance(tensor.op, Compute) or tensor.dtype != "int16":
         return None
     read, zero = without_zero(_unguarded_once(tensor.op.body))
@@ -429,7 +419,7 @@ def _unguarded_once(expr: Expr) -> Expr:
 
 
 def sum_limit(total: Sum | None) -> int | None:
-    """Return the largest magnitude of a sum of products of bytes, centered or not, or None for other sums."""
+    """The largest magnitude of a sum of products of (centered) bytes, or None for other sums."""
     product = None if total is None else _unguarded(total.body)
     if total is None or not isinstance(product, Binary) or product.op != "*":
         return None
@@ -448,7 +438,7 @@ def _unguarded(expr: Expr) -> Expr:
 def guarded_reads(
     expr: Expr, around: tuple[Condition, ...] = ()
 ) -> Iterator[tuple[Read, tuple[Condition, ...]]]:
-    """Yield all reads, each with the conditions of its guards."""
+    """All reads, each with the conditions of its guards."""
     if isinstance(expr, Guarded):
         yield from guarded_reads(expr.value, around + expr.conditions)
     elif isinstance(expr, Read):
@@ -469,7 +459,7 @@ def _check_bounds(op: Compute, read: Read, conditions: Sequence[Condition]) -> N
 
 
 def producers(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """Return the outputs and all tensors that they depend on, each after the tensors that it reads."""
+    """The outputs and all tensors that they depend on, each after the tensors that it reads."""
     found: list[Tensor] = []
     seen: set[Tensor] = set()
 

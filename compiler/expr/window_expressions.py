@@ -1,8 +1,7 @@
 """Windows: computations that only move elements, pad with zeros, or skip elements.
 
-``P[n, c, y, x] = A[n, c, y - 1, x - 1] if 0 < y and y < 57 ... else 0`` is a window on A, and so are ``A[n,
-c, 2*y, x]`` and a plain copy. One LOAD fills a window: it reads rows at a fixed distance, and writes the
-zeros around them without reading DRAM.
+``P[n, c, y, x] = A[n, c, y - 1, x - 1] if 0 < y and y < 57 ... else 0`` and ``A[n, c, 2*y, x]`` are windows
+on A. One LOAD fills a window: it reads rows at a fixed distance and writes the zeros without reading DRAM.
 """
 
 from collections.abc import Sequence
@@ -43,7 +42,7 @@ class Window:
     """Element ``[i, ...]`` is ``read``'s tensor at ``[i * step + offset, ...]``, or zero outside it.
 
     Attributes:
-        padded: whether there are indices outside the tensor.
+        padded: whether some indices are outside the tensor.
         zero: subtracted from every element that is read, or None.
     """
 
@@ -54,10 +53,8 @@ class Window:
     zero: int | None = None
 
     def source(self, first: Sequence[Expr], extents: Sequence[Expr]) -> tuple[tuple[Range, ...], Padding]:
-        """Return the part of the tensor that a box of the window shows, and the zeros before and after it.
-
-        The part includes skipped elements. The padding is empty if there is none.
-        """
+        """Return the part of the tensor (with skipped elements) under a box, and the zeros before and after,
+        if any."""
         ranges: list[Range] = []
         padding: list[tuple[Expr, Expr]] = []
         for d, (begin, extent) in enumerate(zip(first, extents, strict=True)):
@@ -76,7 +73,7 @@ class Window:
 
 
 def window_of(axes: Sequence[IterVar], body: Expr) -> Window | None:
-    """Return the window that a computation is, or None. A window that skips elements must have no zeros."""
+    """The window that a computation is, or None. A window that skips elements must have no zeros."""
     body, zero = without_zero(body)
     body = body.value if isinstance(body, Cast) else body
     conditions: tuple[Condition, ...] = ()

@@ -1,4 +1,4 @@
-"""The mappings of convolutions: their names, and which may be faster than the plain one.
+"""The mappings of convolutions: their names, and those that may be faster than the plain one.
 
 A mapping's name joins its parts with '+':
 
@@ -24,7 +24,7 @@ from accel.compiler.ops.workload import Workload
 from accel.core.config import Config
 
 _PACKED = {"columns": (False, True), "rows": (True, False), "windows": (True, True)}
-"""By name, whether the taps down and across become input channels."""
+"""Whether the taps down and across become input channels."""
 _PIXELS = "pixels"
 _SYNTAX = "'+' joins columns, rows or windows, blocks=YxX, strips=YxX; or it is plain, or pixels"
 
@@ -52,7 +52,7 @@ def window_axes_of(workload: Workload) -> tuple[WindowAxis, WindowAxis]:
 
 
 def window_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapping]:
-    """Iterate over the mappings of a convolution that may be faster, the plain one first."""
+    """Yield the plain mapping of a convolution, then those that may be faster."""
     yield plain_mapping(workload)
     for splits in _promising_splits(workload, config):
         try:
@@ -108,7 +108,7 @@ def _parse(workload: Workload, name: str) -> Splits:
 
 
 def mapping_name(splits: Splits) -> str:
-    """Return the name of the mapping with these splits."""
+    """Return the mapping's name."""
     down, across = splits
     if splits == _pixel_splits((down.axis, across.axis)):
         return _PIXELS
@@ -120,7 +120,7 @@ def mapping_name(splits: Splits) -> str:
 
 
 def strip_mapping_names(workload: Workload, config: Config, strips: int) -> list[str]:
-    """Return the names of the mappings with this number of strips of rows that may be the fastest."""
+    """Return the mappings with this number of strips of rows that may be the fastest."""
     down, across = window_axes_of(workload)
     return [
         mapping_name(
@@ -143,7 +143,7 @@ def _pixel_splits(axes: tuple[WindowAxis, WindowAxis]) -> Splits:
 
 
 def _promising_splits(workload: Workload, config: Config) -> Iterator[Splits]:
-    """Iterate over splits that fill blocks which the plain mapping leaves incomplete."""
+    """Yield splits that fill blocks which the plain mapping leaves incomplete."""
     axes = window_axes_of(workload)
     found: dict[Splits, None] = {}
     for strips in _strip_counts(workload, config, axes):
@@ -163,7 +163,7 @@ def _promising_splits(workload: Workload, config: Config) -> Iterator[Splits]:
 def _strip_counts(
     workload: Workload, config: Config, axes: tuple[WindowAxis, WindowAxis]
 ) -> Iterator[tuple[int, int]]:
-    """Iterate over numbers of strips, down and across, that fill the rows of an element."""
+    """Yield numbers of strips, down and across, that fill the rows of an element."""
     yield 1, 1
     needed = config.batch // gcd(config.batch, workload.parameters["N"])
     if needed > 1:
@@ -175,7 +175,7 @@ def _strip_counts(
 def _packings(
     workload: Workload, config: Config, axes: tuple[WindowAxis, WindowAxis]
 ) -> Iterator[tuple[tuple[bool, bool], tuple[int, int]]]:
-    """Iterate over whether taps down and across become input channels, and over the sizes of blocks."""
+    """Yield whether taps down and across become input channels, and sizes of blocks."""
     sizes = workload.parameters
     inputs, outputs = sizes["IC"] // sizes["groups"], sizes["OC"] // sizes["groups"]
     yield (False, False), (1, 1)

@@ -1,9 +1,8 @@
 """A lower bound on the cycles of a layer, for any plan.
 
-The bound is the highest of three times, plus the time until the first operands arrive and the time after
-the last result. The first is the slots of the compute unit, and the second the bytes of all loaded
-tensors, each once as it lies in DRAM. The third is the stored bytes at the pace of the store unit's
-lanes.
+The bound is the longest of three times: the slots of the compute unit, the bytes of all loaded tensors, each
+once as it lies in DRAM, and the stored bytes at the pace of the store unit's lanes. The times until the first
+operands arrive and after the last result are added.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from accel.core.timing_rules import REQUEST_STARTUP, compute_depth, store_depth
 
 
 class _Work(NamedTuple):
-    """The least work of a layer: blocks of its output, bytes to load, and slots after the first load."""
+    """The least work: output blocks, bytes to load, and slots after the first load."""
 
     outputs: int
     load_bytes: float
@@ -33,11 +32,7 @@ class _Work(NamedTuple):
 
 
 def least_cycles(workload: Workload, config: Config) -> float:
-    """Return a lower bound on the cycles of any program of a workload.
-
-    Args:
-        workload: the executed workload, which is the mapping's operator if there is a mapping.
-    """
+    """Return a lower bound on the cycles of any program of the executed workload."""
     shape = planner_of(workload).features(workload, config)
     work = _pool_work(shape, config) if isinstance(shape, PoolShape) else _sum_work(shape, config)
     pace = 1.0 if isinstance(shape, PoolShape) else shape.store_pace(config)
@@ -48,7 +43,6 @@ def least_cycles(workload: Workload, config: Config) -> float:
 
 
 def _pool_work(shape: PoolShape, config: Config) -> _Work:
-    """Return the work of max pooling."""
     slide = shape.slide
     elements = shape.batches * shape.channels
     for axis in range(2):
@@ -65,7 +59,7 @@ def _pool_work(shape: PoolShape, config: Config) -> _Work:
 
 
 def _sum_work(shape: object, config: Config) -> _Work:
-    """Return the work of sums of products. The resets of the first tile need no operands."""
+    """Return the work of sums of products. The first tile's resets need no operands."""
     assert isinstance(shape, SumShape)
     weights = shape.groups * shape.channels * shape.depth * _used_taps(shape) if shape.has_weights else 1
     inputs = shape.groups * (shape.channels if shape.is_diagonal else shape.depth) * _used_pixels(shape)

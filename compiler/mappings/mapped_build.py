@@ -49,7 +49,6 @@ def compile_mapped(
 
 
 def _pack(mapping: OperatorMapping, constants: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Convert values of the source's tensors to those of the mapping's operator."""
     sources, targets = (
         {one.name: one for one in workload_tensors(workload)}
         for workload in (mapping.source, mapping.workload)
@@ -63,6 +62,6 @@ def _pack(mapping: OperatorMapping, constants: Mapping[str, npt.NDArray[Any]]) -
 
 
 def with_views(image: Image, views: Mapping[str, View]) -> Image:
-    """Return a program whose tensors the host packs by views."""
+    """Let the host pack a program's tensors by views."""
     tensors = tuple(replace(one, view=views.get(one.name)) for one in image.tensors)
     return replace(image, tensors=tensors)

@@ -1,7 +1,7 @@
-"""A convolution with split axes: the operator that is left, and the views of its tensors.
+"""A convolution with split axes: the remaining operator, and the views of its tensors.
 
 Strips join the batch, input positions the input channels, and positions within a block the output channels.
-If no axis is left, the operator is a matrix product.
+If no axis remains, the operator is a matrix product.
 """
 
 from dataclasses import replace
@@ -14,16 +14,16 @@ from accel.compiler.ops.workload import Workload, dense
 from accel.image.tensor_view import View
 
 Splits = tuple[AxisSplit, AxisSplit]
-"""The splits of a picture's rows and columns."""
+"""Splits of rows and columns."""
 
 _BATCH = (1, 0, 0, 0, 0, 0, 0, 0)
 _CHANNEL = (0, 0, 0, 1, 0, 0, 0, 0)
-"""Coefficients of views, whose dimensions are batch, two strips, channel, two positions that become channels,
-and two positions that are left."""
+"""Coefficients of views. Their dimensions are batch, two strips, channel, two positions that become channels,
+and two remaining positions."""
 
 
 def split_convolution(workload: Workload, splits: Splits) -> Workload:
-    """Return the operator that is left of a convolution."""
+    """Return the remaining operator of a convolution."""
     down, across = splits
     sizes = workload.parameters
     copies = down.block * across.block
@@ -49,12 +49,12 @@ def split_convolution(workload: Workload, splits: Splits) -> Workload:
 
 
 def is_product(workload: Workload, splits: Splits) -> bool:
-    """Return whether no axis is left of an ungrouped convolution."""
+    """Return whether no axis remains of an ungrouped convolution."""
     return workload.parameters["groups"] == 1 and all(one.is_single_product for one in splits)
 
 
 def _epilogue(workload: Workload, copies: int, *, is_matrix: bool) -> dict[str, Any]:
-    """Return the epilogue of the mapped layer, with ``copies`` channels for each one of the convolution.
+    """Return the mapped layer's epilogue, with ``copies`` channels for each of the convolution.
 
     The pixels of a matrix are its rows, which have a residual each.
     """
@@ -71,7 +71,7 @@ def _epilogue(workload: Workload, copies: int, *, is_matrix: bool) -> dict[str, 
 
 
 def convolution_views(workload: Workload, splits: Splits) -> dict[str, View]:
-    """Return how the host packs the tensors, by name."""
+    """Return how the host packs each tensor."""
     down, across = splits
     views = {"data": _data_view(workload, splits), "weight": _weight_view(workload, splits)}
     has_blocks = down.block * across.block > 1
@@ -145,7 +145,7 @@ def _weight_view(workload: Workload, splits: Splits) -> View:
 
 
 def _channel_view(workload: Workload, splits: Splits) -> View:
-    """Return the view of a residual with one value for each channel: each strip and position repeats it."""
+    """Return the view of a residual per channel, which each strip and position repeats."""
     assert workload.residual is not None
     down, across = splits
     sizes = workload.parameters

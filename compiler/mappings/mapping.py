@@ -11,7 +11,7 @@ from accel.image.program_source import PLAIN
 from accel.image.tensor_view import View
 
 AUTO = "auto"
-"""The name that chooses the fastest mapping."""
+"""Chooses the fastest mapping."""
 
 
 __all__ = ["AUTO", "PLAIN", "OperatorMapping", "mapping_error", "plain_mapping", "workload_tensors"]
@@ -23,7 +23,7 @@ class OperatorMapping:
 
     Attributes:
         workload: the operator that is scheduled and compiled. Its tensors have the names of the source's.
-        views: by tensor name, how the host packs the tensor. Other tensors do not change.
+        views: how the host packs tensors. Other tensors do not change.
     """
 
     name: str
@@ -33,7 +33,6 @@ class OperatorMapping:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the operator does not change."""
         return self.name == PLAIN
 
     @property
@@ -43,7 +42,7 @@ class OperatorMapping:
 
     @property
     def data_bytes(self) -> int:
-        """Bytes of the program's input, without the values that fill incomplete blocks."""
+        """Bytes of the program's input, without padding to blocks."""
         return prod(_data(self.workload).shape)
 
     @property
@@ -64,7 +63,6 @@ def workload_tensors(workload: Workload) -> list[Tensor]:
 
 
 def _data(workload: Workload) -> Tensor:
-    """Return the input that differs from run to run: the first one that the operator reads."""
     return workload_tensors(workload)[0]
 
 

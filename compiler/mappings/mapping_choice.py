@@ -1,4 +1,4 @@
-"""The choice of a mapping: the one that a user names, or the one with the fewest predicted cycles."""
+"""The choice of a mapping: by name, or by predicted cycles."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,16 +31,16 @@ _MAPPED: dict[str, tuple[_Enumerate, _Find]] = {
     "avg_pool2d": (pool_mappings, find_pool_mapping),
     "max_pool2d": (pool_mappings, find_pool_mapping),
 }
-"""Operators with several mappings: a function that enumerates them, and one that finds one by name."""
+"""For operators with several mappings: a function that enumerates them, and one that finds one by name."""
 _Planned = tuple[OperatorMapping, list[Candidate[Any]]]
-"""A mapping and the plans of its operator, best first."""
+"""A mapping and its plans, best first."""
 
 _MIN_SAVING = 0.1
-"""Share of the plain mapping's cycles that a mapping must save to be chosen, because the host must pack."""
+"""Share of the plain mapping's cycles that a mapping must save, because the host must pack."""
 _MIN_SAVING_IF_SMALLER = 0.05
-"""The same for a mapping whose input has fewer bytes than the plain one's, so that the host packs less."""
+"""The same for a mapping with fewer input bytes than the plain one, so that the host packs less."""
 _TIE_SHARE = 0.02
-"""Mappings whose cycles differ by less than this share count as equal. The smaller input wins."""
+"""Mappings whose cycles differ by less are equal. The smaller input wins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +49,7 @@ class ComparedMapping:
 
     Attributes:
         least_cycles: lower bound by products and by bytes on the bus.
-        predicted_cycles: cycles of its best plan, or None if no plan fits, or the bound already excludes
-            the mapping.
+        predicted_cycles: cycles of its best plan, or None if no plan fits or the bound excludes it.
         data_bytes: bytes of the input as the host packs it.
         factor: values of the packed input per value of the user's input.
     """
@@ -67,7 +66,7 @@ class MappingChoice:
     """A chosen mapping and the plans of its operator.
 
     Attributes:
-        compared: all mappings that were considered, the chosen one first, then by cycles.
+        compared: all considered mappings, the chosen one first, then by cycles.
     """
 
     mapping: OperatorMapping
@@ -75,7 +74,6 @@ class MappingChoice:
     compared: tuple[ComparedMapping, ...]
 
     def schedule(self, machine: Machine) -> Schedule:
-        """Return the schedule of the best plan."""
         workload = self.mapping.workload
         return planner_of(workload).schedule(workload, machine, self.candidates[0].plan)
 
@@ -94,10 +92,9 @@ def choose_mapping(
 
     Args:
         mapping: a name, or ``auto`` for the fastest. With a given tile, ``auto`` is the plain mapping. A
-            product that needs padding has the mapping ``padded`` only, also if ``mapping`` is ``plain``.
+            product that needs padding always has the mapping ``padded`` instead of ``plain``.
         keep_results: whether to consider only mappings that do not change the output's layout in DRAM.
-        quick: whether a short search for plans is enough, see
-            :func:`~accel.compiler.plans.plan_search.search`.
+        quick: see :func:`~accel.compiler.plans.plan_search.search`.
     """
     is_padded = needs_padding(workload, config)
     if mapping != AUTO or is_padded:
@@ -137,7 +134,6 @@ def find_mapping(workload: Workload, name: str) -> OperatorMapping:
 
 
 def _other_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapping]:
-    """Iterate over the mappings that may be faster than the plain one."""
     if workload.name in _MAPPED:
         enumerate_mappings, _ = _MAPPED[workload.name]
         yield from (one for one in enumerate_mappings(workload, config) if not one.is_plain)
@@ -167,7 +163,6 @@ def _cycle_limit(mapping: OperatorMapping, planned: list[_Planned]) -> float:
 
 
 def _best(planned: list[_Planned]) -> _Planned:
-    """Return the fastest mapping that saves enough, or the plain one."""
     saving = [
         (one, plans) for one, plans in planned[1:] if plans[0].prediction.cycles <= _cycle_limit(one, planned)
     ]
@@ -189,10 +184,8 @@ def _compare(mapping: OperatorMapping, config: Config, plans: list[Candidate[Any
 
 
 def _bound(mapping: OperatorMapping, config: Config) -> int:
-    """Return a quick lower bound on cycles: slots, operand bytes and output bytes.
-
-    Operators with one mapping need no bound. Theirs is 0.
-    """
+    """Return a quick lower bound on cycles by slots, operand bytes and output bytes, or 0 for operators with
+    one mapping."""
     workload = mapping.workload
     if mapping.source.name not in _MAPPED:
         return 0

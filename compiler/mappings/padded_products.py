@@ -1,7 +1,7 @@
 """Products whose operands both have zero points, with padding along their sums.
 
-The machine sums whole blocks. In the last one, the host's padding of zeros stands for the number zero only in
-an operand without a zero point. Otherwise the host pads both operands with their zero points.
+The machine sums whole blocks. The host's zeros in the last one stand for the number zero only in an operand
+without a zero point. Otherwise the host pads both operands with their zero points.
 """
 
 from accel.compiler.mappings.mapping import OperatorMapping
@@ -11,19 +11,18 @@ from accel.core.config import Config
 from accel.image.tensor_view import View
 
 PADDED = "padded"
-"""The name of the mapping."""
 
 
 def needs_padding(workload: Workload, config: Config) -> bool:
     """Whether a product is possible only with padded operands.
 
-    For example, a sum over 50 values on a machine with blocks of 16, if both operands have zero points.
+    For example, a sum over 50 values with two zero points on a machine with blocks of 16.
     """
     return has_two_zeros(workload) and workload.parameters["K"] % config.block_in != 0
 
 
 def padded_product(workload: Workload, config: Config) -> OperatorMapping:
-    """Return the mapping that pads the operands of a ``gemm`` to whole blocks."""
+    """Return the mapping that pads a ``gemm``'s operands to whole blocks."""
     sizes, quantized = workload.parameters, workload.epilogue
     assert isinstance(quantized, Quantized)
     K = sizes["K"]

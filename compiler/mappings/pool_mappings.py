@@ -1,7 +1,7 @@
 """Mappings of pooling: smaller pictures that fill the rows of an element.
 
-A window sees one channel of one picture. Groups of channels can therefore become pictures of their own, and
-so can strips of a picture, which overlap by the positions that windows share:
+A window sees one channel of one picture. So groups of channels can become pictures, and so can strips of a
+picture, which overlap by the positions that windows share:
 
 ==========================  =================================================
 ``channels=8``              8 groups of a picture's channels join the batch
@@ -31,11 +31,7 @@ _SYNTAX = "'+' joins channels=N and strips=YxX; or it is plain"
 
 @dataclass(frozen=True, kw_only=True)
 class PictureSplit:
-    """The split of a picture into several.
-
-    Attributes:
-        down, across: splits of its rows and columns into strips.
-    """
+    """A split of a picture into groups of channels, and strips of rows and columns."""
 
     groups: int
     down: AxisSplit
@@ -43,7 +39,6 @@ class PictureSplit:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the picture does not change."""
         return self.groups == 1 and self.down.is_plain and self.across.is_plain
 
     @property
@@ -55,7 +50,7 @@ class PictureSplit:
 
 
 def pool_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapping]:
-    """Iterate over the mappings of a pooling that may be faster, the plain one first."""
+    """Yield the plain mapping of a pooling, then those that may be faster."""
     yield plain_mapping(workload)
     needed = config.batch // gcd(config.batch, workload.parameters["N"])
     for groups in _divisors(needed):
@@ -97,7 +92,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def _obstacle(workload: Workload, split: PictureSplit) -> str:
-    """Return why a picture cannot be split like this, or empty if it can."""
+    """Return why a picture cannot be split like this, or an empty text."""
     channels = workload.parameters["C"]
     if (split.groups - 1) * -(-channels // split.groups) >= channels:
         return "groups of channels would be empty"
@@ -137,7 +132,6 @@ def _split_mapping(workload: Workload, split: PictureSplit) -> OperatorMapping:
 
 
 def _views(workload: Workload, split: PictureSplit, fill: int) -> dict[str, View]:
-    """Return how the host packs input and output."""
     sizes, down, across = workload.parameters, split.down, split.across
     channels = -(-sizes["C"] // split.groups)
 

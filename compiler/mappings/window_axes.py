@@ -1,9 +1,9 @@
 """One axis of a picture under sliding windows, split into strips, steps and blocks.
 
-The output position along an axis is ``(strip * length + step) * block + within``. Strips become pictures of
-the batch, steps remain positions of the axis, and the positions within a block become channels. The input is
-split alike. Each step has input positions of its own, which become input channels, and the kernel keeps the
-taps that reach into other steps. With a window of 3 taps:
+The output position is ``(strip * length + step) * block + within``. Strips become pictures of the batch,
+steps remain positions, and the positions within a block become channels. The input is split alike: each
+step's own input positions become input channels, and the kernel keeps the taps that reach into other steps.
+With a window of 3 taps:
 
 ====================  =====================================================================
 stride 1, packed      the 3 values of a window become channels, and one tap is left
@@ -18,11 +18,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class WindowAxis:
-    """Windows along one axis.
-
-    Attributes:
-        taps, stride, dilation: shape of the windows.
-    """
+    """Windows along one axis."""
 
     size: int
     taps: int
@@ -49,18 +45,16 @@ class AxisSplit:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the axis does not change."""
         return self.strips == 1 and self.block == 1 and not self.packed
 
     @property
     def is_possible(self) -> bool:
-        """Whether windows of a block have no dilation, and every strip has outputs."""
         axis = self.axis
         return (self.block == 1 or axis.dilation == 1) and (self.strips - 1) * self.length < axis.outputs
 
     @property
     def is_single_product(self) -> bool:
-        """Whether one output of a strip is left, which reads the one input position that is left."""
+        """Whether one output of a strip remains, which reads the one remaining input position."""
         return self.size == self.taps == self.length == 1 and self.padding[0] == 0
 
     @property
@@ -70,25 +64,24 @@ class AxisSplit:
 
     @property
     def window_extent(self) -> int:
-        """Input positions from the first to the last that the windows of a block read."""
+        """Input positions that the windows of a block span."""
         axis = self.axis
         return (self.block - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1
 
     @property
     def step_stride(self) -> int:
-        """Input positions from the windows of one step to those of the next."""
+        """Input positions from one step's windows to the next's."""
         return self.axis.stride * self.block
 
     @property
     def input_channels(self) -> int:
-        """Input positions that become channels of one step."""
         if self.packed:
             return self.axis.taps if self.block == 1 else self.window_extent
         return self.step_stride if self.block > 1 else 1
 
     @property
     def channel_spacing(self) -> int:
-        """Distance in the input of two neighbouring positions that become channels."""
+        """Distance in the input of neighbouring positions that become channels."""
         return self.axis.dilation if self.packed and self.block == 1 else 1
 
     @property
@@ -107,22 +100,21 @@ class AxisSplit:
 
     @property
     def padding(self) -> tuple[int, int]:
-        """Padding that the machine adds. The host adds the rest."""
+        """Padding that the machine adds, not the host."""
         return (self.axis.before, self.axis.after) if self.is_plain else (0, 0)
 
     @property
     def size(self) -> int:
-        """Input positions that are left."""
+        """Remaining input positions."""
         if self.is_plain:
             return self.axis.size
         return (self.length - 1) * self.stride + (self.taps - 1) * self.dilation + 1
 
     @property
     def position_spacing(self) -> int:
-        """Distance in the user's input of two neighbouring positions that are left."""
+        """Distance in the user's input of neighbouring remaining positions."""
         return self.step_stride if self.packed or self.block > 1 else 1
 
     @property
     def host_padding(self) -> int:
-        """Padding that the host adds before the input."""
         return 0 if self.is_plain else self.axis.before

@@ -1,1 +1,1 @@
-"""Loop nests: from a schedule to calls of intrinsics, thread by thread."""
+"""Loop nests: from a schedule to calls of intrinsics."""

@@ -34,7 +34,7 @@ from accel.compiler.target.intrinsic_declaration import AluIntrin
 
 
 def block_epilogue(lowering: Lowering, chain: Chain, nest: StageNest, block: int) -> BlockEpilogue:
-    """Return the epilogue of the block that a stage's loops from position ``block`` inward cover."""
+    """Return the epilogue of the block under a stage's loops from position ``block`` inward."""
     stage = nest.stage
     assert stage.tensorized is not None
     intrin = stage.tensorized[1]
@@ -90,8 +90,6 @@ def _unit_matrix(lowering: Lowering, nest: StageNest, op: PostOp, block: tuple[i
 def _operand_access(
     lowering: Lowering, nest: StageNest, element: Read, axes: tuple[IterVar, IterVar], unit: Region | None
 ) -> Access:
-    """Return the access to the operand that is not the changed accumulator. The GEMM core reads it if there
-    is a ``unit``."""
     stage = nest.stage
     lowered = lowering.lowered(element, nest)
     assert isinstance(lowered, Read)

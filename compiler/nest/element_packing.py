@@ -1,4 +1,4 @@
-"""The hardware elements of tensors and buffers, as determined by the intrinsics that access them."""
+"""The hardware elements of buffers, as determined by the intrinsics that access them."""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,7 +21,7 @@ from accel.compiler.target.alu_epilogue import passes
 from accel.core.scratchpad_specs import TABLE_BYTES
 
 Element = tuple[tuple[int | None, int], ...]
-"""For each dimension of a hardware element: the buffer's dimension and the size along it, or None."""
+"""For each dimension of a hardware element: the buffer's dimension (or None) and the size."""
 
 
 def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
@@ -80,7 +80,7 @@ def _operand_element(region: Region, dims: tuple[int | None, ...], otherwise: tu
 
 
 def element_of(region: Region, dims: tuple[int | None, ...], shape: tuple[int, ...]) -> Element:
-    """Return the element of an intrinsic's operand, or its last dimensions if that is several elements."""
+    """Return the element of an intrinsic's operand: its last dimensions if it covers several elements."""
     rank = len(shape) if region.buffer.scope is None else len(region.buffer.scope.element)
     return tuple(zip(dims, shape, strict=True))[-rank:]
 
@@ -88,8 +88,8 @@ def element_of(region: Region, dims: tuple[int | None, ...], shape: tuple[int, .
 def _store_epilogue_elements(
     node: StoreEpilogue, found: Mapping[Buffer, tuple[Element, str]]
 ) -> Iterator[tuple[Region, Element]]:
-    """Return the elements of all operands of the store unit. Results and residuals have the accumulators'
-    element, and parameters the same number of channels."""
+    """Return the elements of the store unit's operands. Results and residuals have the accumulators' element,
+    parameters its number of channels."""
     name = node.source.buffer.name
     if node.source.buffer not in found:
         raise TensorizeError(f"{name} is only used by an epilogue; no intrinsic determines its elements")
@@ -113,7 +113,7 @@ def _store_epilogue_elements(
 
 
 def _check_rereads(nest: Nest, elements: dict[Buffer, Element]) -> None:
-    """Check that a tensor that is stored and loaded again is stored completely, in the same elements."""
+    """Check that a tensor that is loaded again was stored completely, in the same elements."""
     for node in walk_nodes(nest.body):
         if not isinstance(node, Copy) or node.source.buffer.scope is not None:
             continue

@@ -21,7 +21,7 @@ from accel.compiler.target.machine_intrinsics import gemm
 
 
 def lower_epilogue(post: TileEpilogue) -> list[Node]:
-    """Return the nodes that compute the epilogue of a tile with the stage's intrinsic."""
+    """Return the nodes of a tile's epilogue, computed with the stage's intrinsic."""
     intrin = post.block_epilogue.intrin
     if isinstance(intrin, AluIntrin):
         return lower_to_alu(post)
@@ -34,8 +34,7 @@ def lower_to_alu(post: TileEpilogue) -> list[Node]:
 
 
 def block_operations(node: BlockEpilogue) -> list[Node]:
-    """Return the operations of epilogue operators on one block: the ALU's, and products with an identity
-    matrix."""
+    """Return the operations on one block: the ALU's, and products with an identity matrix."""
     found: list[Node] = []
     for operated in node.ops:
         for one in passes(operated.op):

@@ -1,7 +1,7 @@
 """Elementwise expressions as lists of epilogue operators, each of which changes an accumulator in place.
 
-``clip((S[y, x] + bias[x]) >> 8, -128, 127)`` is S, then Bias, Shift, AtLeast and AtMost. Declared epilogues
-of operators are already lists. Only a user's arithmetic is converted here.
+``clip((S[y, x] + bias[x]) >> 8, -128, 127)`` is S, then Bias, Shift, AtLeast and AtMost. Only a user's
+arithmetic is converted here, since operators declare such lists.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,8 +71,8 @@ def chain_of(
 
     Args:
         in_place: whether the chain may change an accumulator. It changes the first possible one.
-        axes: an element that is read at other or several indices is copied before it is changed,
-            since neighbours may need it.
+        axes: an element that is read at other or several indices is copied before it is changed, since
+            neighbours may need it.
     """
     ops: list[PostOp] = []
     sources = [read.tensor for read in reads(body)]
@@ -102,8 +102,8 @@ def chain_of(
 
 
 def _taken_apart(body: Finished) -> tuple[Expr, tuple[PostOp, ...]]:
-    """Return the value that epilogue operators are applied to, and the operators, or their arithmetic if an
-    operand is compound or the ALU does not have one of them."""
+    """Return a value and its epilogue operators, or its arithmetic if the ALU lacks one or an operand is
+    compound."""
     settled = all(_is_leaf(part) or isinstance(op, Scale) for op in body.ops for part in op.parts())
     settled = settled and not any(
         isinstance(op, Requantize | AddQuantized | MultiplyQuantized) for op in body.ops

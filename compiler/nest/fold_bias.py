@@ -10,7 +10,7 @@
     dma_copy2d(C, S)                dma_copy2d(C, S)
 
 :mod:`accel.compiler.target.alu_epilogue` explains why the results are equal. The host subtracts the offset
-when it packs the bias. It clips a bias that saturates every output, and refuses a bias that could overflow a
+when it packs the bias. It clips a bias that saturates every output, and refuses one that could overflow a
 sum, because the two forms would then differ.
 """
 
@@ -39,7 +39,7 @@ from accel.image.packed_layout import Preparation
 
 @dataclass(frozen=True)
 class _Tile:
-    """Positions in a body: where the sums of a tile are set to zero, and where its epilogues are."""
+    """Positions of the reset of a tile's sums, and of its epilogues."""
 
     sums: Buffer
     reset: int
@@ -47,7 +47,7 @@ class _Tile:
 
 
 def fold_bias(nest: Nest) -> Nest:
-    """Return the nest with reset and bias folded wherever possible."""
+    """Fold reset and bias wherever possible."""
     folding = _Folding(nest)
     body = folding.rewrite(nest.body)
     clears = tuple(ZeroBuffer(buffer, stage=buffer.name) for buffer in folding.cleared)
@@ -149,8 +149,8 @@ def _is_confined(nodes: Sequence[Node], sums: Buffer, nest: Nest) -> bool:
 
 
 def _only_statement(node: Node, through: type[For] | UnionType = For) -> Node | None:
-    """Return the statement inside a perfect nest of loops, or None. A reset may be guarded, since its
-    guards only exclude elements that no loop over the tile reaches."""
+    """Return the statement inside a perfect nest of loops, or None. A reset may be guarded, since its guards
+    only exclude elements that no loop over the tile reaches."""
     while isinstance(node, through):
         assert isinstance(node, For | Guard | TileEpilogue)
         if len(node.body) != 1:

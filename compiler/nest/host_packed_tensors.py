@@ -1,4 +1,4 @@
-"""Which tensors the host packs, and which it pads with zeros."""
+"""Tensors that the host packs or pads with zeros."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from accel.compiler.nest.stage_placement import Lowering
 
 
 def is_zero_padded(lowering: Lowering, tensor: object, *, centered: bool = False) -> bool:
-    """Whether the host fills the last blocks of a tensor with zeros: it is an input, or a copy of one.
+    """Whether the host fills a tensor's last blocks with zeros: an input, or a copy of one.
 
     With ``centered``, copies that subtract a zero point count.
     """
@@ -25,7 +25,7 @@ def is_zero_padded(lowering: Lowering, tensor: object, *, centered: bool = False
 
 
 def is_host_made(lowering: Lowering, tensor: object) -> bool:
-    """Whether the host makes the tensor, for example an identity matrix, or it is a copy of such a tensor."""
+    """Whether the host makes the tensor, such as an identity matrix, or it is a copy of such a tensor."""
     if tensor in lowering.schedule.inputs:
         return False
     assert isinstance(tensor, Tensor)

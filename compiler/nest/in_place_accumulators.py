@@ -1,4 +1,4 @@
-"""Which accumulators the ALU may change in place, so that stages share a buffer."""
+"""Accumulators that the ALU changes in place, so that stages share a buffer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from accel.compiler.target.intrinsic_declaration import AluIntrin
 
 
 def alias_chains(lowering: Lowering) -> dict[Stage, Chain]:
-    """Return the chains of ALU stages. Each stage takes over the buffer that it changes in place."""
+    """Return the chains of ALU stages, which take over the buffers that they change."""
     chains: dict[Stage, Chain] = {}
     for stage in lowering.schedule.stages:
         if stage.tensorized is None or not isinstance(stage.tensorized[1], AluIntrin):
@@ -28,7 +28,7 @@ def alias_chains(lowering: Lowering) -> dict[Stage, Chain]:
 
 
 def _may_change_in_place(lowering: Lowering, stage: Stage, read: Read) -> bool:
-    """Whether an ALU stage may overwrite the element that it reads, since nothing reads it afterwards."""
+    """Whether an ALU stage may overwrite the element that it reads, since nothing reads it later."""
     assert isinstance(read.tensor, Tensor)
     tensor, buffer = read.tensor, lowering.buffers[read.tensor]
     others = [other for other in reads(stage.body) if other.tensor is tensor]
@@ -44,7 +44,7 @@ def _may_change_in_place(lowering: Lowering, stage: Stage, read: Read) -> bool:
 
 
 def is_widened(lowering: Lowering, tensor: Tensor) -> bool:
-    """Whether accumulators hold a tensor's values unchanged: int32, or bytes that LOAD sign-extends or that a
+    """Whether accumulators hold a tensor's values unchanged: int32, or bytes that LOAD sign-extends or a
     product with an identity matrix copies."""
     if tensor.dtype == "int32":
         return True
@@ -76,8 +76,8 @@ def _copied_tensor(lowering: Lowering, tensor: object) -> object:
 
 
 def _is_strided(lowering: Lowering, stage: Stage, read: Read) -> bool:
-    """Whether a stage reads every n-th element, with a step for each dimension. STORE cannot store such
-    elements in one instruction, so only the ALU may read them."""
+    """Whether a stage reads every n-th element per dimension. Only the ALU may read such elements, since
+    STORE cannot store them in one instruction."""
     forms = [linear(index) for index in read.indices]
     return (
         len(forms) == len(stage.axis)

@@ -1,8 +1,8 @@
 """Unification of a block of loops with an intrinsic's computation.
 
-It searches for a mapping of the block's loops to the intrinsic's axes under which all accesses agree. + and *
-commute, and memory scopes determine which operand is which. The order of an operand's indices under that
-mapping becomes the order inside its packed element.
+It searches for a mapping of loops to the intrinsic's axes under which all accesses agree. + and * commute.
+Memory scopes determine which operand is which. The mapping also gives the order of indices inside a packed
+element.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,12 +21,12 @@ COMMUTATIVE = ("+", "*", "min", "max")
 
 @dataclass(frozen=True)
 class BlockLoop:
-    """A loop of the block: its variable, its extent, and the width of the axis that it covers."""
+    """A loop of the block."""
 
     var: IterVar
     extent: Expr
     span: int
-    """The factor of the split that made it, even if the last tile is shorter."""
+    """The split's factor, even if the last tile is shorter."""
     whole: bool
     """Whether it is an unsplit axis, which may be padded to the intrinsic's width."""
 
@@ -38,13 +38,13 @@ class BlockLoop:
 
 @dataclass(frozen=True)
 class Access:
-    """One operand of the block and the matching operand of the intrinsic.
+    """An operand of the block and the matching one of the intrinsic.
 
     Attributes:
         pattern: the intrinsic's axis for each dimension of its operand.
         output: whether it is written. An input may repeat along an axis that it does not depend on.
-        ends: for each dimension, whether the tensor ends with the last iteration. A block that reads
-            beyond the end then reads zeros.
+        ends: per dimension, whether the tensor ends with the last iteration. A block that reads beyond the
+            end then reads zeros.
     """
 
     buffer: Buffer
@@ -61,7 +61,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Operand:
-    """An access under a mapping: its block, and the region's dimension for each one of the intrinsic."""
+    """An access's block, and the region's dimension for each of the intrinsic."""
 
     region: Region
     dims: tuple[int | None, ...]
@@ -69,14 +69,14 @@ class Operand:
 
 @dataclass(frozen=True)
 class Unified:
-    """A mapping: the loop for each axis (None: the axis has one value), and the operands under it."""
+    """The loop for each axis, or None for axes with one value, and the operands."""
 
     loops: dict[IterVar, BlockLoop | None]
     operands: list[Operand]
 
 
 def match(pattern: Expr, found: Expr) -> Iterator[dict[Tensor, Read]]:
-    """Yield all ways in which ``found`` has the form of ``pattern``: the access for each operand."""
+    """Yield all ways in which ``found`` has the form of ``pattern``: each operand's access."""
     if isinstance(pattern, Sum) or isinstance(found, Sum):
         if isinstance(pattern, Sum) and isinstance(found, Sum):
             yield from match(pattern.body, found.body)
@@ -184,7 +184,7 @@ def _stands_still(by_var: dict[IterVar, tuple[IterVar, BlockLoop]], v: Expr, acc
 def check_short_blocks(
     name: str, body: Expr, unified: Unified, accesses: Sequence[Access], tensors: Sequence[Tensor]
 ) -> None:
-    """Refuse a reduce axis whose last block is short, if the sum would include elements beyond its end.
+    """Refuse a reduce axis with a short last block, if the sum would include elements beyond its end.
 
     ``body`` is the sum of the intrinsic ``name``. ``accesses`` and ``tensors`` have one entry per operand,
     output first.

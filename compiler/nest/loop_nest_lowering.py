@@ -1,4 +1,4 @@
-"""From a schedule to its loop nest: the stages' loops around scalar statements."""
+"""From a schedule to its loop nest: loops around scalar statements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from accel.compiler.schedule.schedule import Schedule, Stage
 
 
 def lower(schedule: Schedule) -> Nest:
-    """Return the loop nest of a schedule, with scalar statements. Intrinsics and copies are not applied yet.
+    """Return the loop nest of a schedule, with scalar statements instead of intrinsics and copies.
 
     Raises:
         ScheduleError: a stage is computed inside a loop that not all of its readers are in.
@@ -33,7 +33,7 @@ def lower(schedule: Schedule) -> Nest:
 
 
 def finish(lowering: Lowering, body: Sequence[Node]) -> Nest:
-    """Return a nest of ``body`` that declares the buffers of a lowering."""
+    """Return a nest of ``body`` with the buffers of a lowering."""
     schedule = lowering.schedule
     local = [s for s in schedule.stages if s.tensor not in schedule.outputs]
     around = {b: lowering.refill_loops[b] for b in (lowering.buffers[s.tensor] for s in local)}
@@ -70,7 +70,7 @@ def _loops(lowering: Lowering, nest: StageNest, position: int) -> list[Node]:
 
 
 def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Node]:
-    """Return ``inner`` inside the loop of a leaf, or without a loop if it runs once."""
+    """Wrap ``inner`` in the loop of a leaf, unless it runs once."""
     loop = nest.loops[leaf]
     if loop is None:
         return list(inner)
@@ -81,7 +81,7 @@ def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Nod
 
 
 def guarded(conditions: Sequence[Condition], nodes: list[Node]) -> list[Node]:
-    """Return ``nodes`` guarded by ``conditions``, if there are any."""
+    """Guard ``nodes`` by ``conditions``, if there are any."""
     return [Guard(tuple(conditions), tuple(nodes))] if conditions else nodes
 
 
@@ -99,7 +99,7 @@ def _statement(lowering: Lowering, nest: StageNest) -> Node:
 
 
 def initial(lowering: Lowering, nest: StageNest, position: int) -> list[Node]:
-    """Return statements that set the sums of the loops from ``position`` inward to zero, as one region if
+    """Return statements that zero the sums of the loops from ``position`` inward, as one region if
     possible."""
     region = inner_region(nest, position)
     if region is not None:

@@ -1,4 +1,4 @@
-"""Loop nests: the meaning of a schedule, and the representation that the compiler's passes transform.
+"""Loop nests: the meaning of a schedule, which the compiler's passes transform.
 
 A nest can be printed (:mod:`accel.compiler.nest.nest_text`) and executed
 (:mod:`accel.compiler.nest.nest_interpreter`) at every stage.
@@ -37,16 +37,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """An array: a tensor in DRAM, or the part of a tensor in a scratchpad.
+    """A tensor in DRAM, or the part of a tensor in a scratchpad.
 
     Attributes:
         shape: shape of the largest part that it holds at any time.
         scope: the scratchpad, or None for DRAM.
-        sets: number of buffer sets, for virtual threads and for iterations whose parts stay resident.
+        sets: number of buffer sets, for virtual threads and resident iterations.
         resident_loops: loops whose iterations need separate sets that are not allocated yet.
         is_resident: whether its content outlives the iteration that loads it.
-        alternating_loops: loops whose iterations alternate between two sets that are not allocated
-            yet.
+        alternating_loops: loops whose iterations alternate between two sets that are not allocated yet.
     """
 
     name: str
@@ -63,7 +62,6 @@ class Buffer:
 
 
 FIRST_SET = Const(0)
-"""The index of a buffer's only set."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Region:
 
     Attributes:
         buffer_extents: extents of the part of its tensor that the buffer holds at this access.
-        set_index: the buffer set that it belongs to.
+        set_index: the buffer set.
     """
 
     buffer: Buffer
@@ -98,7 +96,7 @@ class For(Node):
 
     Attributes:
         is_vthread: whether the iterations are virtual threads, which run in parallel.
-        is_unrolled: whether the loop is printed and interpreted as :func:`unrolled_nodes`.
+        is_unrolled: whether it is printed and interpreted as :func:`unrolled_nodes`.
     """
 
     var: IterVar
@@ -127,7 +125,7 @@ class Assign(Node):
 
 @dataclass(frozen=True)
 class ZeroRegion(Node):
-    """Set the elements of a region to zero, for example the sums of a tile."""
+    """Set a region to zero, for example the sums of a tile."""
 
     region: Region
 
@@ -145,8 +143,8 @@ class Call(Node):
     """A declared intrinsic applied to blocks.
 
     Attributes:
-        dims: per operand (output first), the region's dimension for each dimension of the intrinsic's
-            operand, or None where the operand repeats along it.
+        dims: per operand (output first), the region's dimension for each of the intrinsic's operand, or None
+            where the operand repeats.
     """
 
     intrin: TensorIntrin
@@ -163,11 +161,9 @@ class Copy(Node):
 
     Attributes:
         target, source: regions of equal shape, except for padding and strides.
-        padding: per dimension, the numbers of zeros in the target before and after the source, or
-            empty.
-        strides: per dimension, the distance between copied elements in the source, or empty for 1.
-        zero_point: subtracted from every value on the way into a scratchpad. Padding is zero
-            nevertheless.
+        padding: per dimension, the zeros in the target before and after the source, or empty.
+        strides: per dimension, the distance of copied elements in the source, or empty for 1.
+        zero_point: subtracted from every value, except padding, on the way into a scratchpad.
     """
 
     target: Region
@@ -180,7 +176,7 @@ class Copy(Node):
 
 @dataclass(frozen=True)
 class HostPack(Node):
-    """Packing by the host: the program reads ``target`` in DRAM, which the host makes from ``source``."""
+    """The host makes ``target`` in DRAM from ``source``."""
 
     target: Buffer
     source: Buffer
@@ -189,7 +185,7 @@ class HostPack(Node):
 
 @dataclass(frozen=True)
 class HostConstant(Node, ABC):
-    """A constant in DRAM, which the program file contains."""
+    """A constant in DRAM that the program file contains."""
 
     target: Buffer
 
@@ -200,8 +196,7 @@ class HostConstant(Node, ABC):
 
 @dataclass(frozen=True)
 class ConstantParameters(HostConstant):
-    """The store unit's parameters of channels without a bias of their own. ``bias`` is added to all of
-    them."""
+    """The store unit's parameters of channels that all have the same ``bias``."""
 
     packing: Interleaved
     bias: int
@@ -234,8 +229,7 @@ class IdentityMatrix(HostConstant):
 
 @dataclass(frozen=True)
 class AluCall(Node):
-    """An in-place vector operation on accumulators, ``target = op(target, operand)``, or ``zero``. Emission
-    lowers a :class:`BlockEpilogue` to these."""
+    """``target = op(target, operand)`` on accumulators, or ``zero``. Part of a :class:`BlockEpilogue`."""
 
     op: str
     target: Region
@@ -243,7 +237,6 @@ class AluCall(Node):
     dims: tuple[tuple[int | None, ...], tuple[int | None, ...]]
     """As in :class:`Call`, for target and operand."""
     stage: str = field(default="", compare=False, kw_only=True)
-    """Name of the stage that it partly computes."""
 
 
 @dataclass(frozen=True)
@@ -251,11 +244,11 @@ class AppliedOp:
     """An epilogue operator on blocks of accumulators.
 
     Attributes:
-        op: the operator. Its expressions are in terms of buffers and loop variables.
-        operand, identity: the block that ``op`` reads, and the identity matrix that it is multiplied
-            by, or None.
-        dims: as in :class:`Call`, for the operand. For the parameters of a :class:`StoreEpilogue`:
-            the dimension of the tile for each dimension of the parameters.
+        op: the operator, in terms of buffers and loop variables.
+        operand: the block that it reads, or None.
+        identity: the identity matrix that multiplies the operand, or None.
+        dims: as in :class:`Call`, for the operand. For parameters of a :class:`StoreEpilogue`: the tile's
+            dimension for each of theirs.
     """
 
     op: PostOp
@@ -283,20 +276,19 @@ class BlockEpilogue(Node):
 
 
 def has_channel_shape(shape: Sequence[int], result: Sequence[int]) -> bool:
-    """Return whether a residual of this shape has one value for all pixels of a channel, and a result of
-    several pixels.
+    """Return whether a residual has one value for all pixels of a channel, and the result several pixels.
 
-    For example, with a result of ``(1, 64, 7, 7)`` the shape ``(1, 64, 1, 1)``.
+    For example, the shape ``(1, 64, 1, 1)`` with a result of ``(1, 64, 7, 7)``.
     """
     return tuple(shape) != tuple(result) and tuple(shape) == (*result[:2], *(1 for _ in result[2:]))
 
 
 @dataclass(frozen=True)
 class StoreEpilogue(Node):
-    """Epilogue operators on a tile of accumulators, executed by the store unit on the way to DRAM.
+    """Epilogue operators that the store unit applies to a tile on its way to DRAM.
 
-    The first operator has parameters in ``par_buffer``. A look-up has a table in ``tab_buffer``, an addition
-    or a multiplication a residual in DRAM, perhaps with one element for all pixels of a block of channels.
+    The first operator has parameters in ``par_buffer``, a look-up a table in ``tab_buffer``, an addition or a
+    multiplication a residual in DRAM, perhaps one element per channel.
     """
 
     target: Region
@@ -324,10 +316,10 @@ class Nest:
     Attributes:
         locals: all buffers except inputs and outputs.
         refill_loops: per local buffer, the variables of the loops around its computation.
-        sum_limits: per local buffer that holds sums, their largest magnitude.
+        sum_limits: per local buffer of sums, their largest magnitude.
         preparations: per input, how the host changes its values before it packs them.
-        load_orders: pairs of local buffers. The first copy into the first one waits until the copy
-            into the second one, which is in acc_buffer, has been issued.
+        load_orders: pairs of local buffers. The first copy into the first one waits until the copy into the
+            second one, in acc_buffer, has been issued.
     """
 
     inputs: tuple[Buffer, ...]
@@ -340,7 +332,7 @@ class Nest:
     load_orders: tuple[tuple[Buffer, Buffer], ...] = ()
 
     def with_buffers(self, replaced: Mapping[Buffer, Buffer], body: tuple[Node, ...]) -> Nest:
-        """Return the nest with another body and with some local buffers replaced."""
+        """Return the nest with another body and some local buffers replaced."""
 
         def new(buffer: Buffer) -> Buffer:
             return replaced.get(buffer, buffer)
@@ -369,7 +361,7 @@ def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def unrolled_nodes(node: For) -> list[Node]:
-    """Return the body of an unrolled loop once per iteration. Iterations that may not run are guarded."""
+    """Repeat the body of an unrolled loop. Iterations that may not run are guarded."""
     nodes: list[Node] = []
     surely, most = bounds(node.extent)
     for number in range(most):
@@ -380,7 +372,7 @@ def unrolled_nodes(node: For) -> list[Node]:
 
 
 def replace_regions(node: Node, change: Callable[[Region], Region]) -> Node:
-    """Return a node with changed regions in its copies, calls and epilogues."""
+    """Change the regions of copies, calls and epilogues."""
     if isinstance(node, For | Guard | TileEpilogue):
         return replace(node, body=tuple(replace_regions(n, change) for n in node.body))
     if isinstance(node, Copy):
@@ -398,7 +390,7 @@ def replace_regions(node: Node, change: Callable[[Region], Region]) -> Node:
 
 
 def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
-    """Return a node with loop variables replaced."""
+    """Replace loop variables."""
 
     def change(expr: Expr) -> Expr:
         return simplify(rewrite(expr, lambda n: _replaced(n, values)))

@@ -1,4 +1,4 @@
-"""Executes loop nests with numpy, at every stage of the compiler."""
+"""Execution of loop nests with numpy, at every stage of the compiler."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -123,8 +123,7 @@ class _State:
         target[inner] = source.astype(target.dtype) - target.dtype.type(node.zero_point)
 
     def _store(self, node: StoreEpilogue, env: Env) -> None:
-        """Compute a tile as the store unit does. Parameters lie along the channels, or are one
-        element for all channels. Residuals have the shape of the tile."""
+        """Compute a tile as the store unit does. Parameters lie along the channels."""
         value = self._part(node.source, env).astype(np.int32)
         for one in node.ops:
             assert one.operand is not None
@@ -301,5 +300,5 @@ class _State:
 
 
 def _as_operand(block: Array, dtype: str) -> Array:
-    """Return a block in the type of an intrinsic's operand. Bytes minus a zero point keep their nine bits."""
+    """Bytes minus a zero point keep their nine bits."""
     return block if block.dtype == np.int16 else block.astype(dtype)

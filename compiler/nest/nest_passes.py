@@ -18,7 +18,7 @@ from accel.compiler.schedule.schedule import Schedule
 from accel.compiler.target.builtin_emitters import overwrites
 
 VERIFY_AFTER_PASSES = False
-"""Whether the nest is verified after every pass. Tests turn it on."""
+"""Tests turn it on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +26,8 @@ class Compilation:
     """A schedule during compilation, and the nest after the passes so far.
 
     Attributes:
-        folds_bias: whether reset and bias become one pass over the accumulators. A pass sets it to
-            False if a constant bias is out of its range.
+        folds_bias: whether reset and bias become one pass. A pass clears it if a constant bias is out of
+            range.
     """
 
     schedule: Schedule
@@ -54,7 +54,7 @@ def _tensorize(compilation: Compilation) -> Compilation:
 
 
 def _fold_bias(compilation: Compilation) -> Compilation:
-    """Fold reset and bias into one, unless a known bias is out of range or there is no reset to save."""
+    """Fold reset and bias, unless a known bias is out of range or there is no reset to save."""
     scopes = [buffer.scope for buffer in compilation.nest.locals if buffer.scope is not None]
     if not compilation.folds_bias or any(overwrites(scope.config) for scope in scopes):
         return replace(compilation, folds_bias=False)

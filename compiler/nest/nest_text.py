@@ -38,7 +38,7 @@ from accel.compiler.nest.nest import (
 from accel.image.packed_layout import Interleaved
 
 PREFIX = "vdla."
-"""The prefix of intrinsic names in nests."""
+"""Prefix of intrinsic names in nests."""
 
 
 def format_nest(nest: Nest) -> str:
@@ -47,8 +47,7 @@ def format_nest(nest: Nest) -> str:
 
 
 def nest_lines(nest: Nest) -> Iterator[tuple[str, Node | None]]:
-    """Yield the lines of :func:`format_nest`, each with its statement, loop or condition, or None for
-    declarations."""
+    """Yield each line of :func:`format_nest` with its node, or None for declarations."""
     for buffer in nest.locals:
         place = buffer.scope.name if buffer.scope is not None else buffer.dtype
         sizes = (buffer.sets, *buffer.shape) if buffer.sets > 1 else buffer.shape
@@ -142,7 +141,7 @@ def _copy_operands(node: Copy) -> Iterator[str]:
 
 
 def format_region(region: Region, steps: Sequence[int] = ()) -> str:
-    """Return ``A[ko*8:ko*8+8][yo*8:yo*8+8]``, or only the name for a whole scratchpad buffer."""
+    """Return ``A[ko*8:ko*8+8][yo*8:yo*8+8]``, or only the name of a whole scratchpad buffer."""
     name = region.buffer.name
     if region.buffer.sets > 1:
         name += f"[{format_expr(region.set_index)}]"

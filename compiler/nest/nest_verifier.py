@@ -1,8 +1,8 @@
 """Checks of a nest between passes: names are bound, memory is written before it is read, boxes lie inside
 their buffers.
 
-The verifier evaluates the first and last iterations of all loops together. Where extents, conditions and
-indices are linear, no other iteration can exceed a bound.
+Only the first and last iterations of all loops are evaluated. Where extents, conditions and indices are
+linear, no other iteration can exceed a bound.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ from accel.compiler.target.emitter_registry import operand_scopes
 Array = npt.NDArray[Any]
 
 _MAX_ITERATIONS = 1 << 12
-"""Maximum number of iterations to check, over all loops around a statement."""
+"""Maximum number of iterations to check around a statement."""
 
 
 class NestError(Exception):
-    """A nest is invalid, so the pass that made it has a bug."""
+    """A pass made an invalid nest, so it has a bug."""
 
 
 def verify_nest(nest: Nest, *, allows_vthreads: bool = True) -> None:
-    """Refuse an invalid nest at any stage. ``allows_vthreads``: it may have loops over virtual threads."""
+    """Raise a NestError for an invalid nest. ``allows_vthreads`` permits loops over virtual threads."""
     _Verifier(nest, allows_vthreads).run()
 
 
 @dataclass(frozen=True)
 class _Iterations:
-    """Iterations of the loops around a statement: for each variable its value in each iteration."""
+    """Iterations of the loops around a statement: each variable's values."""
 
     at: Mapping[IterVar, Array]
     count: int
@@ -222,7 +222,7 @@ class _Verifier:
         self, region: Region, iterations: _Iterations, block: Mapping[int, int] | None = None
     ) -> _Iterations:
         """Check that a box is inside its buffer and the buffer's content, except for the rest of a last block
-        of ``block`` elements along some dimensions. Return the iterations in which it is not empty."""
+        of ``block`` elements. Return the iterations in which it is not empty."""
         buffer, name = region.buffer, format_region(region)
         self._require(buffer in self.declared, f"{buffer.name} is not declared")
         rank = len(buffer.shape)

@@ -28,8 +28,8 @@ from accel.compiler.nest.nest import (
 
 
 def lower_residency(nest: Nest) -> Nest:
-    """Return the nest with buffer sets for all resident parts. Loops over virtual threads are skipped, since
-    their lowering allocates the sets for threads."""
+    """Allocate buffer sets for all resident parts. The lowering of virtual threads allocates sets for
+    threads."""
     resident = [buffer for buffer in nest.locals if buffer.resident_loops or buffer.alternating_loops]
     if not resident:
         return nest

@@ -1,6 +1,6 @@
 """The loops of one stage: their extents, and the stage's variables in terms of them.
 
-Shorter last tiles have extents like ``min(8, 100-yo*8)``. A loop whose extent depends on a loop inside it has
+Shorter last tiles have extents like ``min(8, 100-yo*8)``. A loop whose extent depends on an inner loop has
 its largest extent and a guard.
 """
 
@@ -31,11 +31,9 @@ class StageNest:
         domain: the part of the tensor, per dimension.
         outer: variables of the loops around the stage, outermost first.
         optional: whether the part may be empty, since all of it is padding.
-        values: every variable of the stage in terms of loop variables. Axes count from the start of
-            the domain.
+        values: the stage's variables in terms of loop variables. Axes count from the start of the domain.
         extents: the extent of every variable inside the outer loops.
-        loops: per leaf, its loop variable, or None where it runs only once outside a tensorized
-            block.
+        loops: per leaf, its loop variable, or None where it runs once outside a tensorized block.
         conditions: pairs of a value and the limit that a guard must keep it below.
     """
 
@@ -69,8 +67,7 @@ class StageNest:
         return [c for c, v in used if v <= known and (before is None or not v <= before)]
 
     def space_conditions(self, begin: int, end: int | None = None) -> list[Condition]:
-        """Return the conditions on space loops whose last variable is in the leaves from ``begin`` to before
-        ``end``."""
+        """Return the conditions on space loops whose last variable is in leaves ``begin`` to ``end - 1``."""
         later = set() if end is None else self.inside(end)
         summed = {self.loops[leaf] for leaf in self.stage.leaves if leaf.kind == "reduce"}
         used = [(c, {*variables(c[0]), *variables(c[1])}) for c in self.conditions]
@@ -82,7 +79,7 @@ class StageNest:
 
 
 def make_loops(nest: StageNest) -> None:
-    """Determine extents and values of all variables of a stage from its domain, splits and fuses."""
+    """Determine extents and values of a stage's variables from its domain, splits and fuses."""
     stage = nest.stage
     largest: dict[IterVar, int] = {}
     exact: dict[IterVar, Expr] = {}
@@ -165,13 +162,13 @@ def _fuse_extents(
 
 
 def first_reduce(nest: StageNest) -> int:
-    """Return the position of the outermost reduce loop among the leaves, or a position past the end."""
+    """Return the position of the outermost reduce loop, or one past the end."""
     leaves = nest.stage.leaves
     return next((i for i, leaf in enumerate(leaves) if leaf.kind == "reduce"), len(leaves) + 1)
 
 
 def inner_region(nest: StageNest, position: int) -> Region | None:
-    """Return the box of the buffer that the loops from ``position`` inward cover, or None if it is no box."""
+    """Return the box that the loops from ``position`` inward cover, or None if it is no box."""
     inner = nest.inside(position)
     ranges = []
     for axis, part in zip(nest.stage.axis, nest.domain, strict=True):

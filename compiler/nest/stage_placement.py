@@ -1,4 +1,4 @@
-"""The loop inside which each stage is computed, and the part of its tensor that it computes there."""
+"""The loop inside which each stage is computed, and the part of its tensor there."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from accel.compiler.schedule.stage_splits import Split
 
 
 class Lowering:
-    """The state of one lowering: the stages' nests, and the buffer accesses of reads."""
+    """The state of one lowering."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
@@ -45,7 +45,7 @@ class Lowering:
         self.starts: dict[Tensor, tuple[Expr, ...]] = {}
         self.buffer_extents: dict[Buffer, tuple[Expr, ...]] = {}
         self.views: dict[Tensor, tuple[tuple[IterVar, ...], Read]] = {}
-        """Tensors that share the elements of another tensor: the element in terms of the tensor's axes."""
+        """Tensors that share another tensor's elements: the element in terms of the tensor's axes."""
         self.nests: dict[Stage, StageNest] = {}
         self.attachments: dict[Stage, tuple[Stage, IterVar]] = {}
         self.refill_loops: dict[Buffer, tuple[IterVar, ...]] = {}
@@ -64,8 +64,6 @@ class Lowering:
         return [s for s in self.schedule.stages if self.attachments.get(s) == (stage, leaf)]
 
     def lowered(self, expr: Expr, nest: StageNest) -> Expr:
-        """Return an expression of a stage's body, with buffer accesses in terms of loop variables."""
-
         def change(node: Expr) -> Expr | None:
             if isinstance(node, Read) and isinstance(node.tensor, Tensor):
                 element = self._resolve_views(node)
@@ -81,8 +79,8 @@ class Lowering:
         return op.rewritten(lambda part: simplify_conditions(self.lowered(part, nest)))
 
     def view(self, stage: Stage, element: Read) -> None:
-        """Replace a stage's elements by those of another tensor, ``element`` in terms of its axes. A copy of
-        bytes becomes int32, as in accumulators."""
+        """Replace a stage's elements by ``element``, of another tensor. A copy of bytes becomes int32, as in
+        accumulators."""
         assert isinstance(element.tensor, Tensor)
         old = self.buffers[element.tensor]
         buffer = old if old.dtype == "int32" else replace(old, dtype="int32")
@@ -171,8 +169,8 @@ class Lowering:
     def _residency(
         self, stage: Stage, outer: tuple[IterVar, ...], domain: tuple[Range, ...]
     ) -> tuple[tuple[IterVar, ...], tuple[IterVar, ...], tuple[IterVar, ...]]:
-        """Return three sets of loops around a stage: those whose iterations refill its buffer, those of them
-        whose iterations have separate parts, and those whose iterations alternate between two sets."""
+        """Return the loops around a stage that refill its buffer, those of them with separate parts, and
+        those that alternate between two sets."""
         if not stage.is_resident:
             return outer, (), ()
         around: tuple[IterVar, ...] = ()
@@ -190,7 +188,7 @@ class Lowering:
         return (*around, *resident), resident, alternating
 
     def _automatic_attachment(self, stage: Stage) -> tuple[Stage, IterVar] | None:
-        """Return the loop for a cache stage without ``compute_at``: the innermost loop outside the tensorized
+        """Return the loop for a cache stage without ``compute_at``: the innermost one outside the tensorized
         block at which the stage holds exactly the intrinsic's operand."""
         readers = self.schedule.readers(stage.tensor)
         if stage.scope is None or len(readers) != 1:
@@ -249,7 +247,7 @@ class Lowering:
 
 
 _MAX_VALUES = 1 << 12
-"""Maximum number of values of the variables to enumerate for the distance between reads."""
+"""Limit of values to enumerate for the distance between reads."""
 
 
 class _ReadRange(NamedTuple):
@@ -261,7 +259,7 @@ class _ReadRange(NamedTuple):
 
 
 def _read_range(index: Expr, outer: tuple[IterVar, ...], *, guarded: bool) -> _ReadRange:
-    """Return the range of an index over all values of the variables that are not in ``outer``."""
+    """Return the range of an index over all variables that are not in ``outer``."""
     inner = {v for v in variables(index) if v not in outer}
     start = at_zero(index, inner)
     low, high = bounds(simplify(Binary("-", index, start)))

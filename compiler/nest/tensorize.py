@@ -1,8 +1,7 @@
 """From a schedule to its tensorized nest: blocks become intrinsic calls, copies become DMA.
 
-An intrinsic's call replaces the loops from the tensorized one inward. A stage that copies between DRAM and a
-scratchpad becomes one ``dma_copy2d`` per iteration of its outer loops, up to the innermost loop at which
-another stage is computed.
+A call replaces the loops from the tensorized one inward. A copy between DRAM and a scratchpad becomes one
+``dma_copy2d`` per iteration of its loops, up to the innermost one at which another stage is computed.
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ def tensorize(schedule: Schedule) -> Nest:
 
     Raises:
         ScheduleError: see :func:`accel.compiler.nest.loop_nest_lowering.lower`.
-        TensorizeError: a block does not unify with its intrinsic, or a stage in a scratchpad is
-            neither tensorized nor a copy.
+        TensorizeError: a block does not unify with its intrinsic, or a stage in a scratchpad is neither
+            tensorized nor a copy.
     """
     lowering = Lowering(schedule)
     chains = alias_chains(lowering)
@@ -205,9 +204,11 @@ class _Tensorizer:
         return simplify(self.lowering.lowered(expr, nest))
 
     def _ends_in_zeros(self, nest: StageNest, below: Expr, limit: Expr) -> bool:
-        """Whether a condition keeps a block within a tensor that the host pads with zeros at its end. Then
-        checking the block's first element is enough. Zeros minus a zero point are also harmless if they
-        are multiplied by zeros, as in a matrix that the host makes."""
+        """Whether a condition keeps a block within a tensor that the host pads with zeros at its end.
+
+        Then checking the block's first element is enough. Zeros minus a zero point are harmless if multiplied
+        by zeros, as in a matrix that the host makes.
+        """
         made = any(is_host_made(self.lowering, read.tensor) for read in reads(nest.stage.body))
         return any(
             limit == Const(size)

@@ -1,6 +1,6 @@
 """Virtual threads: from parallel threads to one interleaved sequence.
 
-The loop over the threads moves inward, past every loop that moves tiles between memories, so that threads
+The loop over threads moves inward, past every loop that moves tiles between memories, so that threads
 alternate tile by tile. Each thread has its own set of the buffers that are filled inside. Threads have the
 same order in every unit, since tokens are anonymous.
 
@@ -41,7 +41,7 @@ from accel.compiler.nest.nest_text import format_region
 
 
 def lower_threads(nest: Nest) -> Nest:
-    """Return the nest with ordinary loops instead of virtual threads."""
+    """Replace virtual threads by ordinary loops."""
     while True:
         loop = _innermost_thread_loop(nest.body)
         if loop is None:
@@ -88,11 +88,10 @@ class _ThreadLowering:
         return tuple(result)
 
     def _inward(self, extent: Expr, nodes: Sequence[Node]) -> list[Node]:
-        """Return ``for var in range(extent): nodes``, with the thread loop as far inward as threads
-        interleave.
+        """Move the thread loop around ``nodes`` as far inward as threads interleave.
 
-        The first and the last iteration of a loop that it moves into are peeled off. So a thread
-        executes the statements before and after that loop together with these iterations.
+        The first and the last iteration of a loop that it moves into are peeled off. So a thread executes the
+        statements before and after that loop together with these iterations.
         """
         result: list[Node] = []
         group: list[Node] = []

@@ -1,1 +1,1 @@
-"""The operators: each is declared once, with its parameters, its planner and its command."""
+"""Operators: each is declared once, with its parameters, its planner and its command."""

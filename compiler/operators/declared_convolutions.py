@@ -11,7 +11,6 @@ HEIGHT = Parameter(name="H", has_short_option=False, text="Height of an input.")
 WIDTH = Parameter(name="W", has_short_option=False, text="Width of an input.")
 SIZE = JointParameter(name="size", names=("H", "W"), metavar="H[xW]", text="Height and width of an input.")
 PADDING = "P | Y,X | TOP,LEFT,BOTTOM,RIGHT"
-"""Syntax of padding on the command line."""
 
 _SIZES = (
     BATCH,

@@ -1,4 +1,4 @@
-"""The declaration of an operator: everything that the command line, sweeps and planners know about it."""
+"""The declaration of an operator for the command line, sweeps and planners."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ class CommandFamily:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandVariant:
-    """An operator's place in a family: the value of the family's option."""
+    """An operator's value of the family's option."""
 
     family: CommandFamily
     value: str
@@ -37,7 +37,7 @@ class Operator:
         make: makes a workload. Its signature says which parameters are optional, and their defaults.
         machine: the default configuration on the command line.
         text: description of shapes, types and epilogue.
-        variant: name of another command that also compiles it.
+        variant: another command that also compiles it.
     """
 
     name: str
@@ -53,11 +53,10 @@ class Operator:
 
     @property
     def command(self) -> str:
-        """The name of the subcommand of ``accel compile``."""
         return self.name.replace("_", "-")
 
     def default_of(self, parameter: Parameter) -> Any:
-        """Return the default of a parameter, or :attr:`inspect.Parameter.empty` if it is required."""
+        """Return a parameter's default, or :attr:`inspect.Parameter.empty` if it is required."""
         if parameter.omitted_value is not None:
             return parameter.omitted_value
         return inspect.signature(self.make).parameters[parameter.name].default
@@ -67,7 +66,6 @@ class Operator:
 
     @property
     def spellings(self) -> dict[str, Parameter | JointParameter]:
-        """The parameters by every name that sweeps and files may use."""
         found: dict[str, Parameter | JointParameter] = {}
         for one in self.parameters:
             names = (one.name, one.name.lower(), *(name for name in one.aliases if len(name) > 1))
@@ -80,17 +78,15 @@ class Operator:
         return [one for one in self.parameters if one.kind is ParameterKind.RECORD]
 
     def parameters_named(self, name: str) -> set[str]:
-        """Return the parameters that a name stands for, or none if it is unknown."""
+        """Return the parameters that a name stands for, if any."""
         found = self.spellings.get(name)
         return set() if found is None else {found.name} if isinstance(found, Parameter) else set(found.names)
 
     def takes_tuples(self, name: str) -> bool:
-        """Return whether a value under a name can be several numbers."""
         found = self.spellings.get(name)
         return isinstance(found, JointParameter) or (found is not None and found.kind.is_tuple)
 
     def workload(self, values: Mapping[str, Any]) -> Workload:
-        """Make a workload from values under any of the parameters' names."""
         return self.make(**self.arguments(values))
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +113,6 @@ class Operator:
 
     @staticmethod
     def _make_record(record: Parameter, found: dict[str, Any], given: Mapping[str, str]) -> None:
-        """Replace the given fields of a record by one argument."""
         fields = {one.name: found.pop(one.name) for one in record.fields if one.name in found}
         values = {name: value for name, value in fields.items() if value is not None and value is not False}
         if not values:
@@ -131,7 +126,6 @@ class Operator:
 
 
 def _joint_values(joint: JointParameter, value: Any) -> dict[str, Any]:
-    """Return the value of each parameter of a joint one."""
     if not isinstance(value, list | tuple):
         return dict.fromkeys(joint.names, value)
     numbers = value * len(joint.names) if len(value) == 1 else value

@@ -1,4 +1,4 @@
-"""The operators gemm and dense, and the epilogue parameters of all operators that sum up products."""
+"""The operators gemm and dense, and the epilogue parameters of all sums of products."""
 
 from accel.compiler.operators.declared_operator import Operator
 from accel.compiler.operators.operator_parameters import Parameter, ParameterKind
@@ -10,11 +10,9 @@ BATCH = Parameter(name="N", aliases=("batch",), omitted_value=1, text="Inputs in
 
 
 def epilogue(length: str, *, weights: bool = False) -> tuple[Parameter, ...]:
-    """Return the parameters of an epilogue.
+    """Return an epilogue's parameters. ``length`` names the bias's length.
 
-    Args:
-        length: name of the bias's length.
-        weights: whether the second operand may have a type and a zero point.
+    ``weights`` says whether the second operand may have a type and a zero point.
     """
     return (
         Parameter(name="bias", kind=ParameterKind.FLAG, text=f"Add an int32 bias of shape ({length},)."),
@@ -47,9 +45,7 @@ _WEIGHT_FIELDS = (
 def quantized(*, shared: tuple[str, ...] = (), weights: bool = False) -> Parameter:
     """Return the parameter of scales and zero points.
 
-    Args:
-        shared: its fields that the operator also has without it.
-        weights: as for :func:`epilogue`.
+    ``shared`` are its fields that the operator also has without it. ``weights`` is as for :func:`epilogue`.
     """
     fields = (
         Parameter(
@@ -148,7 +144,6 @@ EPILOGUE_TEXT = (
     "plus the zero point, saturation, and optionally plus or times a residual, as in ONNX's quantized "
     "operators."
 )
-"""The description of an epilogue on the command line."""
 
 GEMM = Operator(
     name="gemm",

@@ -1,4 +1,4 @@
-"""Default schedules: the best plan of an operator's planner. They use public scheduling operators only."""
+"""Default schedules: an operator's best plan. They use public scheduling operators only."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,13 +27,13 @@ def find_candidates(
     *,
     quick: bool = False,
 ) -> list[Candidate[Any]]:
-    """Return the most promising plans, best first. The best one is the default schedule's.
+    """Return the most promising plans, best first.
 
     Args:
         threads: only plans with this number of virtual threads, or None for any.
-        tile: only plans with these sizes in elements, by :attr:`~accel.compiler.plans.planner.TileSide.key`,
-            for example ``{"tile_m": 64}``. A size beyond the tensor's is reduced to it.
-        quick: whether a short search is enough, see :func:`~accel.compiler.plans.plan_search.search`.
+        tile: only plans with these sizes in elements, for example ``{"tile_m": 64}``, clamped to the
+            tensor's.
+        quick: see :func:`~accel.compiler.plans.plan_search.search`.
     """
     check_room([workload.output], config)
     has_store_epilogue(workload, config)

@@ -1,4 +1,4 @@
-"""Parameters of operators: names in Python and in sweeps, and options on the command line."""
+"""Parameters of operators, in Python, in sweeps and on the command line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,40 +12,34 @@ class ParameterKind(Enum):
     FLAG = "flag"
     INTEGER = "integer"
     PAIR = "pair"
-    """A number for both directions, or one for each."""
+    """One number, or one per direction."""
     SIDES = "sides"
     """A number for all sides, (vertical, horizontal), or (top, left, bottom, right)."""
     BOUNDS = "bounds"
-    """The lowest and the highest value."""
     NUMBER = "number"
-    """A real number."""
     SCALES = "scales"
-    """A positive real number, or one for each channel. The command line takes a number or a ``.npy`` file."""
+    """A positive number, or one for each channel. The command line takes a number or a ``.npy`` file."""
     TABLE = "table"
     """The 256 results of a function of a byte. The command line takes a ``.npy`` file."""
     TYPE = "type"
-    """The type of a quantized tensor: int8 or uint8."""
+    """int8 or uint8."""
     ORDER = "order"
     """The order of additions in float32: left, right or apart."""
     RESIDUAL_OPERATION = "residual operation"
-    """What a layer does with a residual: add or multiply."""
     RECORD = "record"
     """Several parameters in one argument. Outside of Python, they are separate."""
 
     @property
     def is_tuple(self) -> bool:
-        """Whether a value can be several numbers."""
         return self in (ParameterKind.PAIR, ParameterKind.SIDES, ParameterKind.BOUNDS)
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many numbers a value can be."""
         counts = {ParameterKind.PAIR: (1, 2), ParameterKind.SIDES: (1, 2, 4), ParameterKind.BOUNDS: (2,)}
         return counts.get(self, (1,))
 
     @property
     def separator(self) -> str:
-        """The character between numbers on the command line."""
         return "x" if self is ParameterKind.PAIR else ","
 
 
@@ -55,13 +49,12 @@ class Parameter:
 
     Attributes:
         name: name of the argument in Python, and of the column in a sweep's table.
-        metavar: syntax of a value on the command line, for example ``KH[xKW]``.
+        metavar: syntax on the command line, for example ``KH[xKW]``.
         aliases: other names, for example ``batch`` for ``N``.
         has_short_option: whether a name of one letter is also a short option.
-        omitted_value: the value outside of Python if the parameter is omitted. Python requires the
-            parameter.
-        default_text: the default in help texts, if the default value itself would not explain it.
-        shared: parameters of the operator that belong to the record if the record is given.
+        omitted_value: the value outside of Python if the parameter is omitted. Python requires it.
+        default_text: the default in help texts, if the value itself would not explain it.
+        shared: parameters of the operator that belong to the record if it is given.
         make: makes the argument of a record from the values of its fields.
     """
 
@@ -90,12 +83,8 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class JointParameter:
-    """One name for several parameters, for example ``size`` for ``H`` and ``W``.
-
-    Attributes:
-        names: names of the parameters, in order. A single number applies to all of them.
-        metavar: syntax of a value on the command line.
-    """
+    """One name for several parameters, for example ``size`` for ``H`` and ``W``. A single number applies to
+    all."""
 
     name: str
     names: tuple[str, ...]
@@ -104,7 +93,6 @@ class JointParameter:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options on the command line."""
         return _options(self.name, has_short_option=False)
 
 

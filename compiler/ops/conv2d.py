@@ -39,32 +39,24 @@ def conv2d(
 
     ``data`` is int8 (N, IC, H, W), ``weight`` int8 (OC, IC // groups, KH, KW), ``out`` int8 (N, OC, OH, OW)
     with ``OH = (H + top + bottom - (KH - 1) * dilation - 1) // stride + 1``, and OW alike. Output channel
-    ``o`` sums the input channels of group ``o // (OC // groups)``. With ``groups=IC`` the convolution is
-    depthwise. For example, ``conv2d(1, 64, 112, 112, 128, 3, stride=2, padding=1)`` has outputs (1, 128, 56,
-    56).
+    ``o`` sums the input channels of group ``o // (OC // groups)``. ``groups=IC`` is depthwise. For example,
+    ``conv2d(1, 64, 112, 112, 128, 3, stride=2, padding=1)`` has outputs (1, 128, 56, 56).
 
     Args:
-        N: inputs in a batch.
+        N: batch size.
         IC, H, W: channels, height and width of an input.
-        OC: channels of an output.
+        OC: output channels.
         kernel: height and width of the kernel, or one number for both.
-        stride: distance between windows, vertically and horizontally.
-        padding: zeros around each input: one number, (vertical, horizontal), or (top, left, bottom,
-            right).
-        dilation: distance between the input elements under adjacent kernel elements.
+        stride: vertical and horizontal distance of windows.
+        padding: zeros around each input: one number, (vertical, horizontal), or (top, left, bottom, right).
+        dilation: distance of the input elements under adjacent kernel elements.
         groups: number of groups of input and output channels.
         bias: add an int32 tensor ``bias`` of shape (OC,).
-        residual: add an int8 tensor ``residual`` of the shape of ``out``.
-        relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
-        quantized: scales and zero points for machines with ``post=1``, instead of ``residual``,
-            ``relu``, ``shift`` and ``clip``, see
-            :class:`~accel.compiler.ops.quantized_layers.Quantized`. ``data`` has its ``input_dtype``
-            and ``out`` its output type.
+        residual, relu, shift, clip, quantized: as in :func:`accel.gemm`, for ``data`` and ``out``.
 
     Raises:
-        ShapeError: a size, stride, padding, dilation, flag, shift or clip is out of range, the groups
-            do not divide the channels, the kernel is larger than the padded input, or sums are too
-            long for int32.
+        ShapeError: an argument is out of range, the groups do not divide the channels, the kernel is larger
+            than the padded input, or sums are too long for int32.
     """
     N, IC, H, W, OC, groups = check_sizes(N=N, IC=IC, H=H, W=W, OC=OC, groups=groups)
     for name, channels in (("IC", IC), ("OC", OC)):

@@ -42,11 +42,11 @@ def conv2d_transpose(
 
     Args:
         N, IC, H, W, OC, kernel: as in :func:`accel.conv2d`.
-        stride: distance in the output between adjacent inputs, vertically and horizontally.
-        padding: rows and columns cut off the output: one number, (vertical, horizontal), or (top,
-            left, bottom, right).
-        output_padding: rows added at the bottom and columns added on the right of the output, fewer
-            than the stride.
+        stride: vertical and horizontal distance of adjacent inputs in the output.
+        padding: rows and columns cut off the output: one number, (vertical, horizontal), or (top, left,
+            bottom, right).
+        output_padding: rows added at the bottom and columns on the right of the output, fewer than the
+            stride.
         bias, residual, relu, shift, clip, quantized: as in :func:`accel.conv2d`.
 
     Raises:

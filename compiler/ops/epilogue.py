@@ -14,7 +14,7 @@ from accel.compiler.target.store_epilogue import store_path
 INT8_LOW, INT8_HIGH = -128, 127
 LARGEST_SHIFT = 31
 _ANY_BIAS, _ANY_RESIDUAL = placeholder((1,), "int32", name="bias")[0], placeholder((1,), name="residual")[0]
-"""Arbitrary elements, where only the number of operators counts."""
+"""Arbitrary elements, to count operators."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,8 @@ class Epilogue:
         shift: 0..31, or None.
         residual: whether an int8 tensor of the result's shape is added after the shift.
         relu: whether negative values become zero.
-        clip: bounds of the saturation, within int8. None means the bounds of int8. Without shift,
-            residual, ReLU and clip, nothing saturates, and the result holds the low 8 bits.
+        clip: bounds of the saturation, by default those of int8. Without shift, residual, ReLU and clip,
+            nothing saturates: the result holds the low 8 bits.
 
     Raises:
         ShapeError: a flag is not a boolean, or shift or clip is out of range.
@@ -64,8 +64,8 @@ class Epilogue:
         return not (self.bias or self.saturates)
 
     def operators(self, bias: Expr | None, residual: Expr | None) -> tuple[PostOp, ...]:
-        """Return the operations on the sums of one element, in order. ``bias`` and ``residual`` are the
-        elements to add."""
+        """Return the operations on one element's sums, in order. ``bias`` and ``residual`` are the elements
+        to add."""
         found: list[PostOp] = []
         if bias is not None:
             found.append(Bias(bias))
@@ -84,8 +84,8 @@ class Epilogue:
         return Finished(sums, self.operators(bias, residual))
 
     def stored(self, length: int) -> bool:
-        """Whether the store unit of a machine with ``post=1`` computes the epilogue of sums of ``length``
-        int8 products, and not the ALU."""
+        """Whether a store unit with ``post=1`` computes the epilogue of sums of ``length`` int8 products, not
+        the ALU."""
         return store_path(self._simplified(), length * LARGEST_PRODUCT) is not None
 
     def folds(self, length: int) -> bool:
@@ -97,8 +97,8 @@ class Epilogue:
         return sum(one.op == ALU_NAMES["*"] for op in self._simplified() for one in passes(op))
 
     def passes(self, length: int) -> int:
-        """Return the number of ALU operations per accumulator, including the reset, for sums of ``length``
-        int8 products."""
+        """Return the number of ALU operations per accumulator for sums of ``length`` int8 products, with the
+        reset."""
         each = (len(passes(op)) for op in self._simplified())
         return 1 + sum(each) - self.folds(length)
 

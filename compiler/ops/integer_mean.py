@@ -1,10 +1,9 @@
 """Means of int8 values as integers: ``((sum + offset) * factor) >> shift``, within 1 of the exact mean.
 
 For example, the mean of 9 values is ``(sum * factor) >> shift`` with ``factor / 2**shift`` close to 1/9. The
-result is in int8 for any int8 values. Up to 196 values need no offset. Beyond, 15-bit factors below ``1 / n``
-are not always close enough, and larger factors need an offset of 1, since a mean of -128 would become -129.
-Some numbers from 483 on need an offset of half the number of values, which rounds to nearest, as far as the
-half fits 16 bits.
+result fits int8. Up to 196 values need no offset. Beyond, 15-bit factors below ``1 / n`` are not always close
+enough. Larger factors need an offset of 1, since a mean of -128 would become -129. Some counts from 483 on
+need an offset of half the count, which rounds to nearest, as far as it fits 16 bits.
 """
 
 from collections.abc import Sequence
@@ -18,8 +17,7 @@ from accel.compiler.ops.epilogue import INT8_HIGH, INT8_LOW, LARGEST_SHIFT
 from accel.compiler.target.alu_epilogue import IMMEDIATE_HIGH
 
 SURE_MEAN = 93_462
-"""Every number of values up to this has a multiplier for its mean, as an exhaustive search shows. Some larger
-numbers have none."""
+"""Every count up to this has a multiplier, as an exhaustive search shows. Some larger counts have none."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Mean:
     """The integers that turn sums into means. ``offset`` is added before the multiplication.
 
     Attributes:
-        factors: the multiplier for each number of values in a sum.
+        factors: the multiplier for each number of values.
         shift: number of bits by which products are shifted right.
     """
 
@@ -40,7 +38,7 @@ class Mean:
         return not self.offset and not self.shift and set(self.factors.values()) == {1}
 
     def apply(self, sums: Expr, factor: Expr | int) -> Expr:
-        """Return the mean of one element. ``factor`` is the multiplier for its number of values."""
+        """Return one element's mean. ``factor`` is the multiplier for its number of values."""
         scaled = (Scale(as_expr(factor)), Shift(self.shift))
         return Finished(sums, (Offset(self.offset), *scaled) if self.offset else scaled)
 
@@ -68,7 +66,7 @@ class Mean:
 
 
 def mean_of(counts: Sequence[int]) -> Mean:
-    """Return the multipliers for means of these numbers of int8 values, with one shift for all."""
+    """Return multipliers for means of these numbers of int8 values, with one offset and shift."""
     distinct = sorted(set(counts))
     half = min(distinct[0] // 2, IMMEDIATE_HIGH)
     for offset in (0, 1, half):
@@ -97,13 +95,13 @@ def _nearest_factor(count: int, offset: int, shift: int) -> int | None:
 
 
 def twos(number: int) -> int:
-    """Return how often a positive number can be halved."""
+    """Count the trailing zero bits of a positive number."""
     return (number & -number).bit_length() - 1
 
 
 def is_mean(count: int, factor: int, offset: int, shift: int) -> bool:
-    """Whether ``((sum + offset) * factor) >> shift`` is within 1 of the mean of any ``count`` int8 values,
-    without overflow and within int8."""
+    """Whether ``((sum + offset) * factor) >> shift`` is within 1 of the mean of any ``count`` int8 values, in
+    int8 and without overflow."""
     low, high = INT8_LOW * count, INT8_HIGH * count
     if not 1 <= factor <= IMMEDIATE_HIGH or offset > IMMEDIATE_HIGH:
         return False

@@ -1,7 +1,7 @@
-"""Offsets that give results of a sum or a product in integers, see :mod:`accel.core.requantize`.
+"""Offsets for exact sums or products in integers, see :mod:`accel.core.requantize`.
 
-The store unit adds an offset to a product or to a sum of products, shifts right with rounding half to even,
-and adds a zero point. Each pair of values with its result allows an interval of offsets.
+The store unit adds an offset to products, shifts right with rounding half to even, and adds a zero point.
+Each pair of values with its result allows an interval of offsets.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from accel.core.requantize import ADD_MULTIPLIER_BITS, ADD_OFFSET_BITS, MAX_ADD_
 MAX_MULTIPLIER = (1 << ADD_MULTIPLIER_BITS) - 1
 MAX_OFFSET = (1 << (ADD_OFFSET_BITS - 1)) - 1
 _MAX_SHIFTS = 4
-"""Number of shifts to try, from the largest one whose multipliers fit. Offsets may need a smaller one."""
+"""Shifts to try, from the largest whose multipliers fit. Offsets may need a smaller one."""
 
 Integers = npt.NDArray[np.int64]
 
@@ -20,14 +20,14 @@ Integers = npt.NDArray[np.int64]
 def zero_points(zero: int) -> tuple[int, ...]:
     """Return the zero points to try for a result with zero point ``zero``.
 
-    Halves are rounded to even before the store unit adds a zero point, and in floating point after it is
-    added. So an odd zero point may need the even number below it.
+    The store unit rounds halves to even before it adds a zero point, floating point after. So an odd zero
+    point may need the even number below it.
     """
     return (zero, zero - 1) if zero & 1 else (zero,)
 
 
 def shifts_to_try(ratio: float) -> range:
-    """Return the shifts to try for multipliers of at most ``2**shift * ratio``, or none if none fits."""
+    """Return the shifts to try for multipliers of at most ``2**shift * ratio``, if any fits."""
     largest = next((s for s in range(MAX_ADD_SHIFT, -1, -1) if ratio * 2**s < MAX_MULTIPLIER + 0.5), None)
     return range(0) if largest is None else range(largest, max(-1, largest - _MAX_SHIFTS), -1)
 
@@ -35,9 +35,7 @@ def shifts_to_try(ratio: float) -> range:
 def extreme_offsets(results: Integers, products: Integers, shift: int, zero: int, sign: int) -> Integers:
     """Return the smallest offsets that give these results (``sign`` 1), or the largest (-1).
 
-    Args:
-        products: the numbers to which the offset is added.
-        zero: the zero point that the store unit adds.
+    The store unit adds them to ``products``, and ``zero`` after the shift.
     """
     wanted = results - zero
     half = (1 << shift) >> 1
@@ -50,8 +48,8 @@ def most_frequent_offset(results: Integers, least: Integers, most: Integers, bou
     """Return an offset that most pairs of values allow.
 
     Args:
-        least, most: the smallest and the largest offset of each pair, from :func:`extreme_offsets`.
-        bounds: the bounds of results. A result at a bound allows all offsets on that side.
+        least, most: offsets of each pair, from :func:`extreme_offsets`.
+        bounds: bounds of results. A result at a bound allows all offsets on that side.
     """
     begins = np.where(results > bounds[0], least, -MAX_OFFSET).ravel()
     ends = np.where(results < bounds[1], most, MAX_OFFSET).ravel() + 1

@@ -35,7 +35,7 @@ from accel.compiler.ops.workload import (
 )
 
 ROWS = "rows"
-"""Name of the tensor with the maxima of each row of the windows."""
+"""Tensor of the maxima of each row of the windows."""
 
 
 def sliding_of(workload: Workload) -> Sliding:
@@ -61,29 +61,24 @@ def avg_pool2d(
 ) -> Workload:
     """Return the means over windows, each within 1 of the exact mean, or computed by ``quantized``.
 
-    ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW) with ``OH = (H + top + bottom - (KH - 1) *
-    dilation - 1) // stride + 1``, and OW alike. ``workload.epilogue`` holds the integers of the means, see
-    :class:`~accel.compiler.ops.integer_mean.Mean`. For example, ``avg_pool2d(1, 64, 8, 8, 2)`` has outputs
-    (1, 64, 4, 4).
+    ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW) as in :func:`accel.conv2d`.
+    ``workload.epilogue`` holds the integers of the means, see :class:`~accel.compiler.ops.integer_mean.Mean`.
+    For example, ``avg_pool2d(1, 64, 8, 8, 2)`` has outputs (1, 64, 4, 4).
 
     Args:
-        N: inputs in a batch.
-        C, H, W: channels, height and width of an input.
+        N, H, W, padding: as in :func:`accel.conv2d`.
+        C: channels.
         kernel: height and width of a window, or one number for both.
-        stride: distance between windows, vertically and horizontally. The default is the kernel's
-            size.
-        padding: zeros around each input: one number, (vertical, horizontal), or (top, left, bottom,
-            right).
-        dilation: distance between a window's elements.
+        stride: vertical and horizontal distance of windows, by default the kernel's size.
+        dilation: distance of a window's elements.
         count_padding: whether zeros count, so that every mean has the same number of values.
         quantized: scale and zero points for machines with ``post=1``, see
-            :class:`~accel.compiler.ops.quantized_layers.Quantized`. The only scale is ``x_scale /
-            (y_scale * count)`` for ``count`` values.
+            :class:`~accel.compiler.ops.quantized_layers.Quantized`. The only scale is ``x_scale / (y_scale *
+            count)`` for ``count`` values.
 
     Raises:
-        ShapeError: a size, stride, padding or dilation is out of range, the kernel is larger than the
-            padded input, a window covers only padding, its mean has no factor, or a flag is not a
-            boolean. Also if ``quantized`` windows have several sizes.
+        ShapeError: an argument is out of range, the kernel is larger than the padded input, a window covers
+            only padding, its mean has no factor, or ``quantized`` windows have several sizes.
     """
     N, C, H, W = check_sizes(N=N, C=C, H=H, W=W)
     count_padding = check_flag("count_padding", count_padding)
@@ -156,12 +151,11 @@ def global_avg_pool2d(N: int, C: int, H: int, W: int, *, quantized: Quantized | 
 
     Args:
         N, C, H, W: as in :func:`accel.avg_pool2d`.
-        quantized: as in :func:`accel.avg_pool2d`. With the scale ``x_scale / (y_scale * H * W)`` it is
-            ONNX's QLinearGlobalAveragePool.
+        quantized: as in :func:`accel.avg_pool2d`. With the scale ``x_scale / (y_scale * H * W)`` it is ONNX's
+            QLinearGlobalAveragePool.
 
     Raises:
-        ShapeError: a size is out of range, or a mean of this many values is not within 1 of the exact
-            one.
+        ShapeError: a size is out of range, or no integers give a mean of this many values within 1.
     """
     return avg_pool2d(N, C, H, W, (H, W), quantized=quantized)
 
@@ -181,17 +175,16 @@ def max_pool2d(
     """Return the maxima over windows, in which padding does not count.
 
     ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW), or both uint8, with OH and OW as in
-    :func:`avg_pool2d`. For example, ``max_pool2d(1, 64, 112, 112, 3, stride=2, padding=1)`` has outputs (1,
-    64, 56, 56). First come the maxima of each row of a window, then those of the rows.
+    :func:`accel.conv2d`. For example, ``max_pool2d(1, 64, 112, 112, 3, stride=2, padding=1)`` has outputs (1,
+    64, 56, 56). It computes the maxima of each row of a window, then those of the rows.
 
     Args:
         N, C, H, W, kernel, stride, padding, dilation: as in :func:`accel.avg_pool2d`.
-        dtype: type of ``data`` and ``out``: ``int8``, or ``uint8`` for machines with ``post=1``. Zero
-            points do not matter.
+        dtype: type of ``data`` and ``out``: ``int8``, or ``uint8`` for machines with ``post=1``.
 
     Raises:
-        ShapeError: a size, stride, padding or dilation is out of range, the kernel is larger than the
-            padded input, a window covers only padding, or the type is another one.
+        ShapeError: an argument is out of range, the kernel is larger than the padded input, or a window
+            covers only padding.
     """
     N, C, H, W = check_sizes(N=N, C=C, H=H, W=W)
     slide = sliding((H, W), kernel, kernel if stride is None else stride, padding, dilation)
@@ -229,12 +222,11 @@ def max_pool2d(
 
 @dataclass(frozen=True)
 class Taps:
-    """The elements of windows in one direction, as offsets from the first element of a window without
-    padding.
+    """Window elements in one direction, as offsets from a window's first element without padding.
 
     Attributes:
-        whole: whether ``first`` is never in the padding. Otherwise maxima start from a window's first
-            element inside the input.
+        whole: whether ``first`` is never in the padding. Otherwise maxima start from the first element inside
+            the input.
         own: whether no other window needs ``first``, so that the maximum can overwrite it.
     """
 
@@ -258,11 +250,7 @@ class Taps:
 
 
 def _window_maximum(element: Callable[[Expr], Expr], slide: Sliding, way: int, axis: IterVar) -> Expr:
-    """Return the largest element of a window, down (``way`` 0) or across (1), without padding.
-
-    It starts from an element that is never in the padding. If possible, no other window needs it, so that it
-    can be changed in place.
-    """
+    """Return the largest element of a window, down (``way`` 0) or across (1), without padding."""
     window = Taps.of(slide, way)
     last, size = window.last, slide.size[way]
     places = {tap: simplify(axis * slide.stride[way] + tap) for tap in (window.first, *window.others)}
@@ -282,7 +270,6 @@ def _window_maximum(element: Callable[[Expr], Expr], slide: Sliding, way: int, a
 
 
 def _elements_inside(slide: Sliding) -> tuple[list[int], list[int]]:
-    """Return the number of input elements in each window, down and across."""
     found = []
     for d in range(2):
         taps = np.arange(slide.kernel[d]) * slide.dilation[d] - slide.padding[d]
@@ -299,8 +286,7 @@ def _elements_inside(slide: Sliding) -> tuple[list[int], list[int]]:
 def _mean_factor(
     mean: Mean, axes: tuple[IterVar, IterVar], counts: tuple[list[int], list[int]]
 ) -> Expr | int:
-    """Return the multiplier of the sum at a position: a constant, or a sum of guarded constants exactly one
-    of which applies."""
+    """Return the multiplier at a position: a constant, or a sum of guarded constants of which one applies."""
     if len(mean.factors) == 1:
         return next(iter(mean.factors.values()))
     found: Expr | None = None

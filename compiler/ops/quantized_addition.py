@@ -2,10 +2,10 @@
 
 ONNX Runtime computes ``y = sat(rne(fma(left, l, fma(right, r, c))))`` in float32, with ``l = left_scale /
 scale``, ``r = right_scale / scale`` and ``c = zero - fma(l, left_zero, r * right_zero)``. The store unit adds
-with two multipliers, a shift and an offset, see :func:`accel.core.requantize.add`. For given multipliers and
+with two multipliers, a shift and an offset (:func:`accel.core.requantize.add`). For given multipliers and
 shift, each of the 65,536 pairs of values allows an interval of offsets. Any offset in all intervals is exact.
-The width of this intersection is a concave function of the multipliers. Cutting planes find its maximum. If
-that is negative, no integers are exact.
+The width of their intersection is a concave function of the multipliers, whose maximum cutting planes find.
+If it is negative, no integers are exact.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,6 @@ __all__ = ["Addition", "Quantization", "find_addition", "float_add"]
 _MAX_DISTANCE = 1 << 20
 """Largest distance of a multiplier from the nearest one."""
 _MAX_CUTS = 60
-"""Maximum number of cutting planes."""
 
 _Floats = npt.NDArray[np.float64]
 
@@ -48,8 +47,7 @@ def find_addition(
     high: int | None = None,
     order: Order = "left",
 ) -> Addition:
-    """Return the integers for an addition: exact ones if there are any, otherwise the tried ones with the
-    fewest differences.
+    """Return the exact integers for an addition, or those with the fewest differences.
 
     For example, with three equal scales both multipliers are ``2**30`` and the shift is 30. ``low`` and
     ``high`` default to the bounds of the sum's type.
@@ -84,12 +82,10 @@ class _Candidate:
 
 @dataclass(frozen=True)
 class _OffsetRange:
-    """The offsets from ``floor`` to ``ceiling`` that all pairs of values allow. There is none if ``floor >
-    ceiling``.
+    """The offsets from ``floor`` to ``ceiling`` that all pairs of values allow, none if ``floor > ceiling``.
 
     Attributes:
-        slope: the change of the width per unit of each multiplier, as long as the same pairs bound
-            it.
+        slope: change of the width per unit of each multiplier, while the same pairs bound it.
     """
 
     floor: int
@@ -104,8 +100,8 @@ class _OffsetRange:
 class _Pairs:
     """All pairs of values with their sums, and the bounds that they put on an offset.
 
-    Sums and products increase with both values. So the smallest offset depends only on pairs whose lower
-    neighbours have smaller sums, and the largest only on pairs whose upper neighbours have larger sums.
+    Sums and products increase with both values. So only pairs whose lower neighbours have smaller sums bound
+    the smallest offset, and those whose upper neighbours have larger sums the largest.
     """
 
     def __init__(self, left: Quantization, right: Quantization, low: int, high: int, sums: Integers) -> None:
@@ -124,8 +120,7 @@ class _Pairs:
     def _extreme(
         self, places: tuple[Integers, ...], candidate: _Candidate, sign: int
     ) -> tuple[int, tuple[int, int]]:
-        """Return the largest lower bound (``sign`` 1) or the smallest upper bound (-1), and the values that
-        cause it."""
+        """Return the largest lower bound (``sign`` 1) or the smallest upper bound (-1), and its values."""
         if not len(places[0]):
             return -sign * MAX_OFFSET, (0, 0)
         rows, columns = self._rows[places[0]], self._columns[places[1]]
@@ -173,8 +168,7 @@ def _products(rows: Integers, columns: Integers, candidate: _Candidate) -> Integ
 
 
 def _framed(rises: npt.NDArray[np.bool_], axis: int, side: int) -> npt.NDArray[np.bool_]:
-    """Whether sums differ from those of the previous value, or with ``side=1`` of the next value. At the edge
-    they do."""
+    """Whether sums differ from those of the previous (``side=0``) or the next value. At the edge they do."""
     around = [(0, 0), (0, 0)]
     around[axis] = (1, 0) if side == 0 else (0, 1)
     return np.pad(rises, around, constant_values=True)
@@ -183,8 +177,8 @@ def _framed(rises: npt.NDArray[np.bool_], axis: int, side: int) -> npt.NDArray[n
 def _cutting_plane_candidates(pairs: _Pairs, start: _Candidate) -> Iterator[_Candidate]:
     """Yield multipliers that may have a wider offset range, by Kelley's cutting planes.
 
-    The width is concave, so its tangent plane at any multipliers bounds it everywhere. The next candidate is
-    the maximum of the lowest planes. If that maximum is negative, no multipliers have an offset.
+    The width is concave, so tangent planes bound it everywhere. The next candidate is the maximum of the
+    lowest planes. If it is negative, no multipliers have an offset.
     """
     a, b = start.multipliers
     up, down = (
@@ -226,7 +220,6 @@ def _highest(planes: _Floats) -> _Floats | None:
 
 
 def _shifts(ratio: float) -> range:
-    """Return the shifts to try for multipliers of at most ``2**shift * ratio``."""
     found = shifts_to_try(ratio)
     if not found:
         raise ShapeError(

@@ -31,40 +31,38 @@ from accel.compiler.ops.quantized_multiplication import find_multiplication
 Bounds = tuple[int, int]
 ResidualOperation = Literal["add", "multiply"]
 RESIDUAL_OPERATIONS: tuple[ResidualOperation, ...] = get_args(ResidualOperation)
-"""What a layer does with a residual."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizedResidual:
     """Another layer's result to add, as in ONNX's QLinearAdd, or to multiply by, as in QLinearMul.
 
-    The layer's result y stands for ``(y - output_zero) * result_scale``, and the residual r for ``(r - zero)
-    * scale``. Their sum is returned as ``value / sum_scale + sum_zero``, rounded half to even and saturated.
-    For example, without zero points 10 with scale 0.5 plus 4 with scale 0.25 is 12 with ``sum_scale=0.5``.
-    The store unit adds in integers. The compiler searches for them and compares them with float32 for all
-    65,536 pairs of values.
-    ``Quantized.differences`` is the number of pairs that differ.
+    The layer's result y stands for ``(y - output_zero) * result_scale``, the residual r for ``(r - zero) *
+    scale``. The result is ``sum / sum_scale + sum_zero``, rounded half to even and saturated. For example,
+    without zero points 10 with scale 0.5 plus 4 with scale 0.25 is 12 with ``sum_scale=0.5``. The compiler
+    searches for integers with which the store unit adds, and compares them with float32 for all 65,536 pairs
+    of values. ``Quantized.differences`` counts the pairs that differ.
 
-    With ``operation="multiply"`` the product of the two numbers is returned in the same way, on machines with
-    ``res_mul=1``. With ``per_channel`` the residual has one value for each channel of each picture, as in a
-    squeeze-and-excite block: its shape is ``(N, channels, 1, 1)``.
+    ``operation="multiply"`` does the same with the product, on machines with ``res_mul=1``. With
+    ``per_channel`` the residual has one value per channel of each picture, as in a squeeze-and-excite block:
+    its shape is ``(N, channels, 1, 1)``.
 
     Attributes:
         result_scale: float32 scale of the layer's own result.
         scale, zero, dtype: those of the residual.
         sum_scale, sum_zero, sum_dtype: those of the sum or product.
-        sum_clip: bounds of the sum or product. None means the bounds of its type.
+        sum_clip: bounds of the sum or product, by default those of its type.
         approximate: whether pairs of values may differ from float32.
-        order: the order of float32 operations: the multiply-add of the layer's own result last
-            (``left``), that of the residual last (``right``), or ``apart``, see
-            :data:`~accel.compiler.expr.quantization.ORDERS`. For products, ``left``
-            and ``right`` are the same.
+        order: the order of float32 operations: the multiply-add of the layer's own result last (``left``),
+            that of the residual last (``right``), or ``apart``, see
+            :data:`~accel.compiler.expr.quantization.ORDERS`. For products, ``left`` and ``right`` are the
+            same.
         operation: ``add`` or ``multiply``.
         per_channel: whether all pixels of a channel have the same residual.
 
     Raises:
-        ShapeError: a scale is not positive, a zero point or bounds are out of range, or the type or
-            order is unknown.
+        ShapeError: a scale is not positive, a zero point or bounds are out of range, or the type or order is
+            unknown.
     """
 
     result_scale: float
@@ -101,9 +99,9 @@ class QuantizedResidual:
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizedTable:
-    """A function of the requantized value, as a table: the result is ``entries[value & 255]``.
+    """A function of the requantized value, such as Sigmoid: the result is ``entries[value & 255]``.
 
-    Any function of one int8 or uint8 value is a table, for example Sigmoid. The machine needs ``tab_bytes``.
+    The machine needs ``tab_bytes``.
 
     Attributes:
         entries: the 256 results as integers of ``dtype``. Entry 255 is that of -1, or of 255.
@@ -142,21 +140,20 @@ class Quantized:
     example, with ``scale=0.01`` and ``output_zero=3`` the sum 1234 becomes 12 + 3 = 15.
 
     Attributes:
-        scale: float32, positive: ``x_scale * w_scale / y_scale``, as one number or one for each
-            output channel.
+        scale: float32, positive: ``x_scale * w_scale / y_scale``, one number or one per output channel.
         input_zero, input_dtype: zero point and type of the input, ``int8`` or ``uint8``.
         weight_zero, weight_dtype: those of the second operand of :func:`accel.gemm`, which may be another
             layer's result. Other operators have int8 weights without a zero point. Values other than 0 and
             ``int8`` need a machine with ``wgt_zero``.
-        output_zero, output_dtype: those of the result. ``int32`` keeps the sums themselves, for a host that
-            scales them. Then scale is 1, and there is no bias.
-        clip: bounds of the result, in values of its type. None means the bounds of the type.
+        output_zero, output_dtype: those of the result. ``int32`` keeps the sums for a host that scales them.
+            Then scale is 1, and there is no bias.
+        clip: bounds of the result, by default those of its type.
         table: a function of the result, or None.
-        residual: another layer's result to add, or None. With a table, it is added to the table's result.
+        residual: another layer's result to add to the (table's) result, or None.
 
     Raises:
-        ShapeError: a scale is not positive, a zero point or bounds are out of range, a type is
-            unknown, or no integers add the residual exactly and it is not ``approximate``.
+        ShapeError: a scale is not positive, a zero point or bounds are out of range, a type is unknown, or no
+            integers add the residual exactly and it is not ``approximate``.
     """
 
     scale: float | Sequence[float] | npt.NDArray[np.float32]
@@ -201,7 +198,6 @@ class Quantized:
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
-        """One scale for all channels, or one for each."""
         return check_scales(self.scale)
 
     @property
@@ -216,7 +212,6 @@ class Quantized:
 
     @property
     def _result(self) -> tuple[str, int]:
-        """Type and zero point of the result before a residual is added."""
         if self.table is None:
             return self.output_dtype, self.output_zero
         return self.table.dtype, self.table.zero
@@ -235,7 +230,6 @@ class Quantized:
 
     @cached_property
     def product(self) -> QuantizedProduct | None:
-        """The multiplication by the residual, or None."""
         one = self.residual
         if one is None or one.operation != "multiply":
             return None
@@ -247,7 +241,6 @@ class Quantized:
 
     @property
     def _result_bounds(self) -> Bounds:
-        """Bounds of the result before a residual is added or multiplied."""
         if self.table is None:
             return self.bounds
         low, high = self.bounds
@@ -257,8 +250,6 @@ class Quantized:
     def _residual_quantizations(
         self, one: QuantizedResidual
     ) -> tuple[Quantization, Quantization, Quantization, int, int]:
-        """Return the quantizations of the layer's result, of the residual and of the sum or product, and the
-        bounds of the latter."""
         dtype, zero = self._result
         left = Quantization(scale=one.result_scale, zero=zero, unsigned=dtype == "uint8")
         right = Quantization(scale=one.scale, zero=one.zero, unsigned=one.dtype == "uint8")
@@ -274,7 +265,6 @@ class Quantized:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the result is the sums."""
         return self.output_dtype == "int32"
 
     def operators(self, channel: Expr, bias: Expr | None, residual: Expr | None) -> tuple[PostOp, ...]:
@@ -296,15 +286,12 @@ class Quantized:
 
     @property
     def has_centered_weights(self) -> bool:
-        """Whether the weights are uint8 or have a zero point."""
         return self.weight_dtype != "int8" or self.weight_zero != 0
 
     def input(self, shape: Sequence[int], name: str) -> tuple[Tensor, Tensor]:
-        """Return an input of this shape, and its values minus the zero point."""
         return _centered(shape, name, self.input_dtype, self.input_zero)
 
     def weights(self, shape: Sequence[int], name: str) -> Tensor:
-        """Return weights of this shape, minus their zero point."""
         return _centered(shape, name, self.weight_dtype, self.weight_zero)[1]
 
     def check_channels(self, channels: int) -> None:
@@ -324,7 +311,7 @@ class Quantized:
         return 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parameters as plain data, one level deep. :meth:`from_dict` reads them back."""
+        """Return the parameters as plain data, one level deep."""
         scale = self.scales[0] if len(self.scales) == 1 else list(self.scales)
         found: dict[str, Any] = {"scale": scale}
         found |= {name: getattr(self, name) for name in _LAYER_FIELDS[1:] if name not in _WEIGHT_FIELDS}
@@ -374,20 +361,19 @@ class Quantized:
 
 _LAYER_FIELDS = tuple(one.name for one in fields(Quantized) if one.name not in ("table", "residual"))
 _WEIGHT_FIELDS = ("weight_zero", "weight_dtype")
-"""Parameters that plain data leaves out where they have their defaults."""
+"""Parameters that plain data omits if they have their defaults."""
 _TABLE_FIELDS = {
     "table" if one.name == "entries" else f"table_{one.name}": one.name for one in fields(QuantizedTable)
 }
-"""Names of the table's parameters among those of the layer, and their fields."""
+"""From the layer's names of the table's parameters to its fields."""
 _RESIDUAL_FIELDS = {
     one.name if one.name.startswith(("sum_", "result_", "approximate")) else f"residual_{one.name}": one.name
     for one in fields(QuantizedResidual)
 }
-"""Names of the residual's parameters among those of the layer, and their fields."""
+"""From the layer's names of the residual's parameters to its fields."""
 _OMITTED = {"residual_operation": "add", "residual_per_channel": False}
-"""Values that :meth:`Quantized.to_dict` leaves out."""
 QUANTIZED_PARAMETERS = (*_LAYER_FIELDS, *_TABLE_FIELDS, *_RESIDUAL_FIELDS)
-"""The names of :meth:`Quantized.to_dict`."""
+"""The names in :meth:`Quantized.to_dict`."""
 
 
 @lru_cache(maxsize=256)

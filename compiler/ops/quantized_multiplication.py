@@ -1,16 +1,15 @@
 """Products of quantized tensors in integers, equal to floating point for every pair of values.
 
 ONNX Runtime computes ``y = sat(rne(p * factor + zero))`` in float32, with ``p = (left - left_zero) * (right -
-right_zero)`` and ``factor = left_scale * right_scale / scale``. The store unit multiplies ``p`` by a
-multiplier, adds an offset and shifts, see :func:`accel.core.requantize.multiply`. For given multiplier and
-shift, the smallest and the largest ``p`` with each result allow an interval of offsets. Any offset in all
-intervals is exact. The width of this intersection is a concave function of the multiplier, so that bisection
-finds its maximum. If that is negative, no integers are exact.
+right_zero)`` and ``factor = left_scale * right_scale / scale``. The store unit multiplies ``p``, adds an
+offset and shifts (:func:`accel.core.requantize.multiply`). For given multiplier and shift, the smallest and
+the largest ``p`` with each result allow an interval of offsets. Any offset in all intervals is exact. The
+width of their intersection is a concave function of the multiplier, whose maximum bisection finds. If it is
+negative, no integers are exact.
 
 Most products have exact integers. The others have ties, such as 2.5, that float32 breaks in different ways:
-its two roundings, of the product and of the sum with the zero point, lose different low bits of small and of
-large numbers. For example, with scales of 0.1, 0.05 and 0.02 the factor is slightly more than 0.25. A larger
-multiplier would not help.
+its two roundings lose different low bits of small and of large numbers. A larger multiplier would not help.
+For example, with scales of 0.1, 0.05 and 0.02 the factor is slightly more than 0.25.
 """
 
 from dataclasses import dataclass, replace
@@ -46,15 +45,14 @@ def find_multiplication(
     left_bounds: tuple[int, int] | None = None,
     order: Order = "left",
 ) -> Multiplication:
-    """Return the integers for a product: exact ones if there are any, otherwise the tried ones with the
-    fewest differences.
+    """Return the exact integers for a product, or those with the fewest differences.
 
     For example, with scales of 0.5, 0.5 and 1, the multiplier is about a quarter of ``2**shift``. ``low`` and
     ``high`` default to the bounds of the product's type.
 
     Args:
-        left_bounds: bounds of the left operand's values, or None for all values of its type. For example,
-            after ReLU its values are not less than its zero point.
+        left_bounds: bounds of the left operand, by default those of its type. After ReLU, for example, values
+            are at least the zero point.
 
     Raises:
         ShapeError: the factor exceeds the largest multiplier.
@@ -85,11 +83,10 @@ class _Candidate:
 
 @dataclass(frozen=True)
 class _OffsetRange:
-    """The offsets from ``floor`` to ``ceiling`` that all products allow. There is none if ``floor >
-    ceiling``.
+    """The offsets from ``floor`` to ``ceiling`` that all products allow, none if ``floor > ceiling``.
 
     Attributes:
-        slope: the change of the width per unit of the multiplier, as long as the same products bound it.
+        slope: change of the width per unit of the multiplier, while the same products bound it.
     """
 
     floor: int
@@ -102,7 +99,6 @@ class _OffsetRange:
 
     @property
     def is_possible(self) -> bool:
-        """Whether there is an offset that the machine has."""
         return max(self.floor, -MAX_OFFSET) <= min(self.ceiling, MAX_OFFSET)
 
     @property
@@ -113,8 +109,8 @@ class _OffsetRange:
 class _Pairs:
     """All pairs of values with their results, and the bounds that they put on an offset.
 
-    Products in integers increase with ``p``. So the smallest offset depends only on the smallest ``p`` of
-    each result, and the largest only on the largest ``p``.
+    Products in integers increase with ``p``. So only the smallest ``p`` of each result bounds the smallest
+    offset, and only the largest ``p`` the largest.
     """
 
     def __init__(
@@ -146,8 +142,7 @@ class _Pairs:
 
     @staticmethod
     def _extreme(products: Integers, results: Integers, candidate: _Candidate, sign: int) -> tuple[int, int]:
-        """Return the largest lower bound (``sign`` 1) or the smallest upper bound (-1), and the product that
-        causes it."""
+        """Return the largest lower bound (``sign`` 1) or the smallest upper bound (-1), and its product."""
         if not len(products):
             return -sign * MAX_OFFSET, 0
         found = _offsets(products, results, candidate, sign)
@@ -187,10 +182,9 @@ def _offsets(products: Integers, results: Integers, candidate: _Candidate, sign:
 
 
 def _widest_candidate(pairs: _Pairs, shift: int, zero: int) -> _Candidate:
-    """Return the first tried multiplier that has an offset. If none has one, return the last tried one.
+    """Return the first tried multiplier that has an offset, or the last one.
 
-    The width of the offset range is concave, so its tangent at any multiplier bounds it everywhere: where the
-    tangent is negative, no multiplier has an offset.
+    The width is concave. Where its tangent at any multiplier is negative, no multiplier has an offset.
     """
     first, last = 0, MAX_MULTIPLIER
     candidate = _Candidate(0, shift, zero)
@@ -208,7 +202,6 @@ def _widest_candidate(pairs: _Pairs, shift: int, zero: int) -> _Candidate:
 
 
 def _shifts(ratio: float) -> range:
-    """Return the shifts to try for a multiplier of about ``2**shift * ratio``."""
     found = shifts_to_try(ratio)
     if not found:
         raise ShapeError(

@@ -17,7 +17,7 @@ class Sliding:
 
     Attributes:
         padding: zeros at the top, left, bottom and right.
-        dilation: distance between a window's elements, vertically and horizontally.
+        dilation: vertical and horizontal distance of a window's elements.
     """
 
     size: tuple[int, int]
@@ -38,7 +38,6 @@ class Sliding:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Rows and columns from a window's first element to its last."""
         (KH, KW), (DY, DX) = self.kernel, self.dilation
         return (KH - 1) * DY + 1, (KW - 1) * DX + 1
 
@@ -57,7 +56,7 @@ class Sliding:
     def places(
         self, output: tuple[IterVar, IterVar], tap: tuple[IterVar, IterVar], skip: int = 1
     ) -> tuple[Expr, Expr]:
-        """Return the row and the column in :func:`window` of an element of a window."""
+        """Return the row and the column of a window's element in :func:`window`."""
         (SY, SX), (DY, DX) = self.stride, self.dilation
         rows = _times(output[0], SY // skip) + _times(tap[0], DY)
         return rows, _times(output[1], SX) + _times(tap[1], DX)
@@ -78,7 +77,7 @@ def sliding(
     padding: int | tuple[int, ...],
     dilation: int | tuple[int, ...] = 1,
 ) -> Sliding:
-    """Return windows from one number or several numbers for each argument except ``size``."""
+    """Return windows. All arguments except ``size`` may be one number for all directions."""
     return Sliding(
         size, pair("kernel", kernel), pair("stride", stride), sides(padding), pair("dilation", dilation)
     )
@@ -89,8 +88,8 @@ def _times(axis: IterVar, step: int) -> Expr:
 
 
 def window(data: Tensor, slide: Sliding, skip: int = 1) -> Tensor:
-    """Return every ``skip``-th row of the part of the padded input that is read, or the input itself if it
-    needs neither padding nor skipping."""
+    """Return every ``skip``-th row of the part of the padded input that is read, or ``data`` if it is the
+    same."""
     N, IC, H, W = data.shape
     (OH, OW), (down, across), (SY, SX) = slide.outputs, slide.reach, slide.stride
     rows, columns = (OH - 1) * (SY // skip) + down, (OW - 1) * SX + across
@@ -112,7 +111,7 @@ def window(data: Tensor, slide: Sliding, skip: int = 1) -> Tensor:
 
 
 def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, int]:
-    """Return one number for both directions, or two numbers."""
+    """Return one number for both directions, or two numbers, as a pair."""
     numbers = _integers(value, (1, 2), least)
     if numbers is None:
         kind = "a positive integer" if least == 1 else f"an integer from {least} on"
@@ -121,7 +120,7 @@ def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, 
 
 
 def sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Return the padding at the top, left, bottom and right."""
+    """Return the padding as top, left, bottom and right."""
     numbers = _integers(padding, (1, 2, 4), 0)
     if numbers is None:
         raise ShapeError(f"padding is {_text(padding)}; it must be 1, 2 or 4 integers, none negative")

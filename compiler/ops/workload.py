@@ -1,4 +1,4 @@
-"""Matrix products and fully connected layers as tensor expressions, and the record of a computation."""
+"""Matrix products and fully connected layers as tensor expressions, and workloads."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,13 +25,13 @@ from accel.compiler.ops.quantized_layers import Quantized
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Workload:
-    """A computation with the arguments that made it. Two are equal if their computations, arguments and names
-    are equal.
+    """A computation with the arguments that made it. Equal workloads have equal computations, arguments and
+    names.
 
     Attributes:
         name, parameters: the function that made it, and its arguments as plain data.
         output: the tensor to compute.
-        sums: the stage that the GEMM core computes. Without an epilogue it is the output.
+        sums: the stage that the GEMM core computes, or the output if there is no epilogue.
         bias, residual: the tensors added to the sums and after the shift, or None.
         epilogue: the operations after the sums.
     """
@@ -61,8 +61,8 @@ class Workload:
 
     @property
     def channels(self) -> int:
-        """The size of the output's dimension that has requantization parameters: the last of several
-        products' three, otherwise the second."""
+        """Size of the output's dimension with requantization parameters: the last of a batch of products,
+        else the second."""
         shape = self.output.shape
         return shape[2 if len(shape) == 3 else min(1, len(shape) - 1)]
 
@@ -86,7 +86,7 @@ class Workload:
 
     @property
     def is_product(self) -> bool:
-        """Whether it sums products, and not elements."""
+        """Whether it sums products, not elements."""
         assert isinstance(self.sums.op, Compute)
         return len(reads(self.sums.op.body)) > 1
 
@@ -101,7 +101,7 @@ class Workload:
 
 
 def check_sizes(**sizes: object) -> tuple[int, ...]:
-    """Return sizes as Python integers, in order."""
+    """Return sizes as Python integers. Raise a ShapeError for others."""
     return tuple(check_integer(name, size) for name, size in sizes.items())
 
 
@@ -124,9 +124,9 @@ def gemm(
 
     A is (M, K), or (K, M) with ``transpose_a``. B is (K, N), or (N, K) with ``transpose_b``. The epilogue
     adds ``bias``, shifts right arithmetically, adds ``residual``, applies ReLU and saturates, in this order.
-    Without ``shift``, ``residual``, ``relu`` and ``clip``, C holds the low 8 bits instead of saturating. For
-    example, ``gemm(196, 256, 2304, bias=True, shift=8)`` multiplies 196 x 2304 by 2304 x 256 and divides the
-    sums plus bias by 256.
+    Without ``shift``, ``residual``, ``relu`` and ``clip``, C holds the low 8 bits. For example, ``gemm(196,
+    256, 2304, bias=True, shift=8)`` multiplies 196 x 2304 by 2304 x 256 and divides the sums plus bias by
+    256.
 
     With ``quantized``, both operands may be results of other layers, and ``batch`` pairs of matrices are
     multiplied. For example, ``gemm(64, 64, 32, batch=12, quantized=...)`` has A of (12, 64, 32) and B of (12,
@@ -139,13 +139,12 @@ def gemm(
         bias: add an int32 tensor ``bias`` of shape (N,).
         residual: add an int8 tensor ``residual`` of the shape of C.
         relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
-        quantized: scales and zero points for machines with ``post=1``, instead of ``residual``,
-            ``relu``, ``shift`` and ``clip``, see
-            :class:`~accel.compiler.ops.quantized_layers.Quantized`. A has its ``input_dtype``, B its
-            ``weight_dtype`` and C its output type.
+        quantized: scales and zero points for machines with ``post=1``, instead of ``residual``, ``relu``,
+            ``shift`` and ``clip``, see :class:`~accel.compiler.ops.quantized_layers.Quantized`. It also gives
+            the dtypes of A, B and C.
 
     Raises:
-        ShapeError: a size, flag, shift or clip is out of range, or K is too long for int32 sums.
+        ShapeError: an argument is out of range, or K is too long for int32 sums.
     """
     M, N, K = check_sizes(M=M, N=N, K=K)
     transpose_a = check_flag("transpose_a", transpose_a)
@@ -192,12 +191,12 @@ def dense(
     1000)`` has outputs (1, 1000).
 
     Args:
-        N: rows, one for each input of a batch.
+        N: batch size.
         IC, OC: inputs and outputs of the layer.
         bias, residual, relu, shift, clip, quantized: as in :func:`accel.gemm`, for ``data`` and ``out``.
 
     Raises:
-        ShapeError: a size, flag, shift or clip is out of range, or IC is too long for int32 sums.
+        ShapeError: an argument is out of range, or IC is too long for int32 sums.
     """
     N, IC, OC = check_sizes(N=N, IC=IC, OC=OC)
     epilogue = epilogue_of(
@@ -211,10 +210,9 @@ def dense(
 def epilogue_of(
     quantized: object, *, bias: bool, channels: int, has_second_zero: bool = False, **others: Any
 ) -> Epilogue | Quantized:
-    """Return the epilogue from the arguments of an operator.
+    """Return the epilogue from an operator's arguments. Raise a ShapeError if they do not fit.
 
-    Args:
-        has_second_zero: whether the second operand may be uint8, or have a zero point.
+    ``has_second_zero`` says whether the second operand may be uint8 or have a zero point.
     """
     if quantized is None:
         return Epilogue(bias=bias, **others)
@@ -244,27 +242,28 @@ def epilogue_of(
 
 
 def input_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) -> Tensor:
-    """Return a layer's input, minus its zero point if it has one."""
+    """Return a layer's input, minus any zero point."""
     return (
         epilogue.input(shape, name)[1] if isinstance(epilogue, Quantized) else placeholder(shape, name=name)
     )
 
 
 def weights_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) -> Tensor:
-    """Return a layer's weights, minus their zero point if they have one."""
+    """Return a layer's weights, minus any zero point."""
     if isinstance(epilogue, Quantized):
         return epilogue.weights(shape, name)
     return placeholder(shape, name=name)
 
 
 def has_two_zeros(workload: Workload) -> bool:
-    """Whether both operands of a product have zero points other than 0: bytes after their ends then count."""
+    """Whether both operands of a product have zero points other than 0, so that bytes after their ends
+    count."""
     quantized = workload.epilogue
     return isinstance(quantized, Quantized) and quantized.input_zero != 0 and quantized.weight_zero != 0
 
 
 def parameters_of(epilogue: Epilogue | Quantized, bias: bool) -> dict[str, Any]:
-    """Return an epilogue's parameters as plain data, including the bias."""
+    """Return an epilogue's parameters as plain data, with the bias."""
     return {"bias": bool(bias)} | epilogue.to_dict()
 
 
@@ -317,8 +316,8 @@ def with_epilogue(
 ) -> Workload:
     """Return a workload of sums and their epilogue, with bias and residual as inputs.
 
-    ``total`` returns the sum of an element, and its parameters name the axes. The bias is int32, with the
-    dimension ``channel_axis`` of ``shape``. ``result`` names the result.
+    ``total`` returns the sum of an element. Its parameters name the axes. The int32 bias has the dimension
+    ``channel_axis`` of ``shape``.
     """
     added = placeholder((shape[channel_axis],), "int32", name="bias") if bias else None
     residual, dtype, per_channel = None, "int8", False
@@ -352,7 +351,6 @@ def with_epilogue(
 
 
 def _channel_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of a tensor with one value for each channel of each picture."""
     if len(shape) < 4:
         raise ShapeError(
             f"residual_per_channel is True; {name} returns a matrix, and only pictures can have it"
@@ -367,10 +365,10 @@ def sums_and_result(
     result: str = "out",
     dtype: str = "int8",
 ) -> tuple[Tensor, Tensor]:
-    """Return the sums and the result. Without an epilogue, both are one tensor of low bytes.
+    """Return the sums and the result, which without an epilogue are one tensor of low bytes.
 
-    ``total`` returns the sum of an element, and its parameters name the axes. ``after`` returns the result of
-    an element from its sum and its indices.
+    ``total`` returns the sum of an element. Its parameters name the axes. ``after`` returns the result from
+    the sum and the indices.
     """
     if after is None:
         sums = compute(shape, total, name=result, dtype=dtype)

@@ -1,1 +1,1 @@
-"""Default schedules: plans, and the model of the machine that chooses among them."""
+"""Default schedules: plans, and the model that chooses among them."""

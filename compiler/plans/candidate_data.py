@@ -1,4 +1,4 @@
-"""Candidates as JSON, for the cache on disk."""
+"""Candidates as JSON, for the disk cache."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _PREDICTED = ("cycles", "compute", "load", "store")
 
 
 def candidates_to_json(candidates: Sequence[Candidate[Any]]) -> bytes:
-    """Return candidates as a JSON list of lists: the plan's fields, the prediction's, bytes and rating."""
+    """Return a JSON list of lists: the fields of plan and prediction, bytes and rating."""
     if not candidates:
         return b"[]"
     plan_values = attrgetter(*_names(type(candidates[0].plan)))
@@ -24,7 +24,7 @@ def candidates_to_json(candidates: Sequence[Candidate[Any]]) -> bytes:
 
 
 def candidates_from_json(content: bytes, plan_type: type[PlanT]) -> tuple[Candidate[PlanT], ...]:
-    """Return the candidates that :func:`candidates_to_json` wrote. Floats are the same to the last bit."""
+    """Return the written candidates. Floats are the same to the last bit."""
     names = _names(plan_type)
     return tuple(
         Candidate(

@@ -1,4 +1,4 @@
-"""Features of convolutions, transposed convolutions and means over windows: where windows and padding lie."""
+"""Features of convolutions, transposed convolutions and means over windows."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ConvShape(SumShape):
 
     Attributes:
         stride: input rows and columns between neighbouring outputs, counted in loaded rows.
-        row_step: distance of the input rows that are loaded. For example, a 1x1 kernel with stride 2
-            needs only every second row. Then ``row_step`` is 2 and the vertical ``stride`` is 1.
+        row_step: distance of loaded input rows. For example, a 1x1 kernel with stride 2 needs only every
+            second row. Then ``row_step`` is 2 and the vertical ``stride`` is 1.
         dilation: input rows and columns between neighbouring taps.
         upsampling: output rows and columns per input row and column of a transposed convolution.
         top, left: padding before the input. It is neither loaded nor multiplied.
@@ -74,7 +74,7 @@ class ConvShape(SumShape):
         return self._tap_counts[axis]
 
     def window_extent(self, axis: int, outputs: Count, taps: Count) -> IntArray:
-        """Return the loaded rows or columns from the first to the last that outputs and taps need."""
+        """Return the loaded rows or columns that outputs and taps span."""
         if self.is_transposed:
             low, high = self._phase_offsets(axis)
             up = self.upsampling[axis]
@@ -82,7 +82,7 @@ class ConvShape(SumShape):
         return np.asarray((outputs - 1) * self.stride[axis] + (taps - 1) * self.dilation[axis] + 1)
 
     def window_start(self, axis: int, output: Count, tap: Count) -> IntArray:
-        """Return the first row or column of the padded input that ``output`` and ``tap`` need."""
+        """Return the first row or column of the padded input for ``output`` and ``tap``."""
         if not self.is_transposed:
             return np.asarray(output * self.stride[axis] + tap * self.dilation[axis])
         before, up = (self.top, self.left)[axis], self.upsampling[axis]
@@ -90,8 +90,7 @@ class ConvShape(SumShape):
         return np.asarray(output // up + before // up - last_tap + self._phase_offsets(axis)[0] + before)
 
     def _phase_offsets(self, axis: int) -> tuple[int, int]:
-        """Return the least and the greatest shift, in inputs, due to an output's position modulo
-        ``upsampling``."""
+        """Return the least and the greatest input shift due to an output's position modulo ``upsampling``."""
         up, before = self.upsampling[axis], (self.top, self.left)[axis] % self.upsampling[axis]
         return (before - up + 1) // up, (before + up - 1) // up
 
@@ -113,7 +112,7 @@ class ConvShape(SumShape):
         return np.asarray(has_whole_steps & is_same & (not self.is_transposed))
 
     def tile_extents(self, axis: int, count: int) -> list[int]:
-        """Return sizes worth trying: for a transposed convolution, multiples of ``upsampling``."""
+        """Return sizes worth trying: multiples of ``upsampling``."""
         size, up = (self.rows, self.columns)[axis], self.upsampling[axis]
         return [min(size, part * up) for part in spread_part_sizes(-(-size // up), count)]
 
@@ -141,10 +140,7 @@ class ConvShape(SumShape):
 class DepthwiseShape(ConvShape):
     """A depthwise convolution by depthwise MACs, which multiply a whole row of the kernel in one slot.
 
-    A row of the kernel therefore counts as one tap. Products with padding are executed.
-
-    Attributes:
-        extra_taps: columns of the kernel after the first.
+    A row therefore counts as one tap with ``extra_taps`` more columns. Products with padding are executed.
     """
 
     extra_taps: int
@@ -180,14 +176,14 @@ class DepthwiseShape(ConvShape):
 
 
 def _prefix_sums(overlaps: IntArray) -> IntArray:
-    """Return two-dimensional prefix sums: [i, j] is the sum of ``overlaps[:i, :j]``."""
+    """Return sums with [i, j] = ``overlaps[:i, :j].sum()``."""
     sums = np.zeros((overlaps.shape[0] + 1, overlaps.shape[1] + 1), dtype=np.int64)
     sums[1:, 1:] = overlaps.cumsum(axis=0).cumsum(axis=1)
     return sums
 
 
 def _overlaps(outputs: int, kernel: int, stride: int, dilation: int, before: int, size: int) -> IntArray:
-    """Return 1 for each output and tap that meet in the input, 0 for those that meet in padding."""
+    """Return 1 for each output and tap that meet in the input, 0 for those in padding."""
     position = np.arange(outputs)[:, None] * stride + np.arange(kernel) * dilation - before
     return ((position >= 0) & (position < size)).astype(np.int64)
 
@@ -199,7 +195,7 @@ def _transposed_overlaps(outputs: int, kernel: int, up: int, before: int, size: 
 
 
 def conv_shape(workload: Workload, config: Config) -> ConvShape:
-    """Return the features of a convolution or a mean over windows on a machine."""
+    """Return the features of a convolution or a mean over windows."""
     sizes = workload.parameters
     merged = merged_groups(workload, config)
     extra_taps = max(0, taps_at_once(workload, config) - 1)

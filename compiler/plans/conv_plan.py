@@ -28,8 +28,8 @@ class ConvPlan:
         outer: the outermost loop over tiles, see :data:`~accel.compiler.plans.plan_table.OUTER_LOOPS`.
         bias_resident: whether the bias of all channels stays in accumulators.
         batches: blocks of the batch in a tile.
-        residual_product: whether the load unit loads the residual and the GEMM core adds it. Otherwise the
-            compute unit loads it and the ALU adds it.
+        residual_product: whether the load unit loads the residual and the GEMM core adds it, instead of the
+            compute unit and the ALU.
         prefetch: whether a second buffer holds the resident operand of the outermost loop's next iteration.
     """
 

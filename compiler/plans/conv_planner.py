@@ -24,13 +24,7 @@ def conv_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[ConvPlan]]:
-    """Return the most promising plans, best first, or none if no plan has the given sizes.
-
-    Args:
-        threads: only plans with this number of virtual threads, or None for any.
-        fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
-        quick: see :func:`~accel.compiler.plans.plan_search.search`.
-    """
+    """Find candidates, see ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's."""
     rankings = []
     for variant in shape.residual_variants():
         table = fitting_plans(variant, config, threads, fixed, default_thread_counts(quick=quick))
@@ -48,7 +42,7 @@ def conv_candidates(
 
 
 def all_conv_candidates(shape: ConvShape, config: Config) -> list[Candidate[ConvPlan]]:
-    """Return every plan with spread tile sizes that fits, with its prediction."""
+    """Return all plans, see ``Planner.enumerate``."""
     return [
         candidate
         for variant in shape.residual_variants()
@@ -61,7 +55,6 @@ def _has_plans(shape: ConvShape, config: Config, threads: int) -> bool:
 
 
 def _variant(shape: ConvShape, plan: ConvPlan) -> ConvShape:
-    """Return the convolution with the plan's way to add a residual."""
     return replace(shape, residual_product=plan.residual_product)
 
 

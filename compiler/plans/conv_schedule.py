@@ -126,7 +126,7 @@ def _tile_output(
 
 
 def _tile_sums(stage: Stage, workload: Workload, plan: ConvPlan, machine: Machine) -> IterVar:
-    """Split the sums into steps and tensorize them, and return the loop that loads operands."""
+    """Split the sums into steps, tensorize them, and return the loop that loads operands."""
     if workload.name == "conv2d_transpose":
         return _tile_phases(stage, plan, machine, tuple(workload.parameters["stride"]))
     if taps_at_once(workload, machine.config):
@@ -146,7 +146,6 @@ def _tile_sums(stage: Stage, workload: Workload, plan: ConvPlan, machine: Machin
 
 
 def _tile_phases(stage: Stage, plan: ConvPlan, machine: Machine, stride: tuple[int, ...]) -> IterVar:
-    """Split the sums of a transposed convolution by the stride."""
     _, _, y, x = stage.axis
     c, dy, dx = stage.reduce_axis
     blocks, inside = split_blocks(stage, machine.config)
@@ -166,7 +165,7 @@ def _tile_phases(stage: Stage, plan: ConvPlan, machine: Machine, stride: tuple[i
 
 
 def _tile_kernel_rows(stage: Stage, plan: ConvPlan, machine: Machine) -> IterVar:
-    """Split the sums of a depthwise convolution whose MACs multiply a row of the kernel in one slot."""
+    """Split the sums of a convolution by depthwise MACs, which multiply a row of the kernel in one slot."""
     _, _, y, x = stage.axis
     c, dy, dx = stage.reduce_axis
     blocks, inside = split_blocks(stage, machine.config)
@@ -179,7 +178,7 @@ def _tile_kernel_rows(stage: Stage, plan: ConvPlan, machine: Machine) -> IterVar
 def _split_depth(
     stage: Stage, c: IterVar, plan: ConvPlan, config: Config
 ) -> tuple[IterVar, IterVar, IterVar]:
-    """Split the input channels. Return the loops over steps, over blocks of a step, and inside a block."""
+    """Split the input channels into loops over steps, over blocks of a step, and inside a block."""
     co, ct = stage.split(c, plan.depth * config.block_in, names=("co", "ct"))
     cm, ci = stage.split(ct, config.block_in, names=("cm", "ci"))
     return co, cm, ci

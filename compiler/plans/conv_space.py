@@ -1,4 +1,4 @@
-"""The plans of a convolution that the search tries, and the tile sizes among them."""
+"""The plans of a convolution that the search tries."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from accel.compiler.plans.tile_sizes import TileSizes
 from accel.core.config import Config
 
 _SIZES_TRIED = {"channels": 12, "rows": 14, "columns": 6, "depth": 9, "batches": 3}
-"""Numbers of tile sizes that the search starts with."""
+"""Numbers of tile sizes to start with."""
 
 
 def conv_space(shape: ConvShape, config: Config, fixed: Blocks | None = None) -> PlanSpace[ConvPlan]:
-    """Return the plans of a convolution whose given sizes are fixed."""
+    """Return the plans of a convolution with these fixed sizes."""
     tile_sizes = {
         "channels": (1,) if _has_single_channel_tiles(shape) else all_part_sizes(shape.channels),
         "rows": shape.tile_extents(0, shape.rows),
@@ -46,7 +46,7 @@ def conv_space(shape: ConvShape, config: Config, fixed: Blocks | None = None) ->
 
 
 def conv_plans(shape: ConvShape, config: Config, table: PlanTable) -> list[ConvPlan]:
-    """Return the plans of a table one by one."""
+    """Return the plans of a table."""
     bias_resident = TileSizes(shape, config, table).bias_resident
     return [
         ConvPlan(
@@ -78,29 +78,21 @@ def fitting_plans(
     fixed: Blocks | None = None,
     thread_counts: Sequence[int] = THREAD_COUNTS,
 ) -> PlanTable:
-    """Return all plans of a convolution that fit and pay.
-
-    Args:
-        threads: the requested number of virtual threads, or None for any.
-        fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
-        thread_counts: the numbers of threads to try if none is requested.
-    """
+    """Return all plans that fit and pay, see :func:`~accel.compiler.plans.plan_space.enumerate_plans`."""
     space = conv_space(shape, config, fixed)
     return enumerate_plans(space, _tile_sizes(shape, fixed or {}), threads, thread_counts)
 
 
 def smallest_conv_needs(shape: ConvShape, config: Config) -> dict[str, int]:
-    """Return the elements of each scratchpad that the smallest tiles of a convolution need."""
+    """Return the elements of each scratchpad for the smallest tiles."""
     return smallest_needs(shape.residual_variants(), config, _tile_sizes(shape, {}))
 
 
 def _has_single_channel_tiles(shape: ConvShape) -> bool:
-    """Return whether tiles have one block of channels, as those of depthwise MACs do."""
     return shape.loads_padding and shape.is_diagonal
 
 
 def _tile_sizes(shape: ConvShape, fixed: Blocks) -> Mapping[str, Sequence[int]]:
-    """Return the tile sizes to try, by the plan's attributes."""
     kernel_rows = shape.kernel[0]
     whole = {
         "channels": shape.channels,

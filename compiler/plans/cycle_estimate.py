@@ -1,4 +1,4 @@
-"""A rough estimate of cycles that discards most plans before the pipeline model predicts the rest."""
+"""A rough estimate of cycles that discards most plans before the pipeline model."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from accel.core.config import INSTRUCTION_BYTES
 from accel.core.timing_rules import compute_depth
 
 _ISSUE_CYCLES = 8
-"""Cycles from the end of a computation to the request of the next LOAD, and from data to computation."""
+"""Cycles from the end of a computation to the next LOAD's request, and from data to computation."""
 
 
 def estimate_cycles(sizes: TileSizes) -> FloatArray:
     """Return a rough number of cycles for each plan.
 
-    The estimate is the cycles of the busiest resource, plus waits that the plan cannot overlap, plus the
-    first loads and the last store.
+    It is the cycles of the busiest resource, plus waits that the plan cannot overlap, the first loads and the
+    last store.
     """
     shape, config, table = sizes.shape, sizes.config, sizes.table
     bus = config.bus_bytes
@@ -59,7 +59,7 @@ def _read_beats(sizes: TileSizes, traffic: OperandTraffic) -> tuple[FloatArray, 
 
 
 def _first_loads(sizes: TileSizes) -> FloatArray:
-    """Return the cycles before the first product: its operands are loaded while accumulators are reset."""
+    """Return the cycles before the first product. Operands are loaded while accumulators are reset."""
     shape, config = sizes.shape, sizes.config
     bus = config.bus_bytes
     inputs = sizes.step_inputs * (config.inp_element_bytes / bus)

@@ -15,8 +15,8 @@ class EpilogueCost:
     """The operations of a workload other than its products.
 
     Attributes:
-        passes: operations on each accumulator, the reset included.
-        reset_passes: how many of the passes come before the products, 0 or 1.
+        passes: operations on each accumulator, with the reset.
+        reset_passes: passes before the products, 0 or 1.
         folds_bias: whether the reset also adds the bias.
         in_store: whether the store unit requantizes the sums, with parameters from PAR.
         shares_parameters: whether all channels have the same parameters.
@@ -31,11 +31,7 @@ class EpilogueCost:
 
 
 def epilogue_cost(workload: Workload, config: Config, sum_length: int) -> EpilogueCost:
-    """Return the cost of a workload's epilogue on a machine.
-
-    Args:
-        sum_length: products in a sum as the machine computes it.
-    """
+    """Return the cost of a workload's epilogue with sums of ``sum_length`` products."""
     folds_bias, passes = workload.epilogue.folds(sum_length), workload.epilogue.passes(sum_length)
     if has_store_epilogue(workload, config):
         shares = shared_parameter_block(workload, config) is not None
@@ -52,7 +48,7 @@ def epilogue_cost(workload: Workload, config: Config, sum_length: int) -> Epilog
 
 
 def has_store_epilogue(workload: Workload, config: Config) -> bool:
-    """Return whether the store unit requantizes the sums of a workload."""
+    """Return whether the store unit requantizes the sums. Raise a ScheduleError if the machine cannot."""
     if isinstance(workload.epilogue, Quantized) and not config.post:
         raise ScheduleError(
             f"{workload.name} is quantized by scales and zero points; configuration {config.name!r} has "
@@ -86,10 +82,9 @@ def stored_element_bytes(workload: Workload, config: Config) -> int:
 
 
 def shared_parameter_block(workload: Workload, config: Config) -> int | None:
-    """Return the channels of one block of requantization parameters that all other blocks repeat.
+    """Return the channels of one block of requantization parameters that all blocks repeat, or None.
 
-    That needs one scale for all channels, no bias, and more than one block, otherwise the result is
-    None.
+    That needs one scale for all channels, no bias, and more than one block.
     """
     epilogue, block = workload.epilogue, config.block_out
     has_one_scale = not isinstance(epilogue, Quantized) or len(epilogue.scales) == 1
@@ -98,5 +93,5 @@ def shared_parameter_block(workload: Workload, config: Config) -> int | None:
 
 
 def can_add_by_product(config: Config) -> bool:
-    """Return whether the GEMM core can add a tensor to sums, which needs an identity matrix as a block."""
+    """Return whether the GEMM core can add a tensor to sums, by an identity matrix as a block."""
     return config.block_in == config.block_out

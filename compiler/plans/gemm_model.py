@@ -21,8 +21,8 @@ class GemmShape(SumShape):
     """A matrix product in blocks of the GEMM core: ``rows`` are its rows, ``channels`` its columns.
 
     Attributes:
-        has_two_zeros: whether both operands have zero points. Then all steps of a sum have the same number of
-            blocks, so that each block is provably whole.
+        has_two_zeros: whether both operands have zero points. Then all steps have the same number of blocks,
+            so that each block is provably whole.
     """
 
     has_two_zeros: bool
@@ -61,7 +61,7 @@ class GemmShape(SumShape):
         return box_transfer(config, self.stored_bytes, (1, 1), (rows, self.channels), channels)
 
     def bias_is_resident(self, pixels_outer: BoolArray, fits: BoolArray) -> BoolArray:
-        """Return whether rows are the outer loop: each of its iterations needs the bias of all columns."""
+        """Return whether rows are the outer loop, whose iterations all need the bias of all columns."""
         return pixels_outer
 
 

@@ -23,8 +23,8 @@ class GemmPlan:
         thread_axis: ``inner`` for neighbouring tiles of the inner loop, ``depth`` for the steps of one tile,
             ``groups`` for the same tile of neighbouring pairs of matrices.
         residual_product, prefetch: as in :class:`~accel.compiler.plans.conv_plan.ConvPlan`.
-        resident: operands that scratchpads keep for all steps. ``inputs`` is the first operand. The
-            outer loop's operand stays for one of its iterations, the other one for the whole program.
+        resident: operands that scratchpads keep for all steps: the outer loop's for one of its iterations,
+            the other one (``inputs`` is the first) for the whole program.
     """
 
     rows: int
@@ -48,8 +48,7 @@ class GemmPlan:
 
     @property
     def row(self) -> tuple[int, ...]:
-        """The plan's row in a :class:`~accel.compiler.plans.plan_table.PlanTable`. Its columns become
-        channels."""
+        """The row in a table of plans. Columns become channels."""
         rows_outer = self.outer == "rows"
         inner = "channels" if rows_outer or self.threads == 1 else "rows"
         return (

@@ -26,9 +26,9 @@ from accel.compiler.plans.tile_steps import TileStepModel
 from accel.core.config import Config
 
 _SIZES_TRIED = 24
-"""Tile sizes per dimension that the search starts with."""
+"""Tile sizes per dimension to start with."""
 _SINGLE = {"columns": [1], "kernel_rows": [1], "batches": [1]}
-"""Dimensions that matrix products do not have."""
+"""Dimensions that matrix products lack."""
 
 
 def gemm_candidates(
@@ -38,13 +38,7 @@ def gemm_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[GemmPlan]]:
-    """Return the most promising plans, best first, or none if no plan has the given sizes.
-
-    Args:
-        threads: only plans with this number of virtual threads, or None for any.
-        fixed: sizes by the plan's attributes, in blocks. A size beyond the tensor's is reduced to it.
-        quick: see :func:`~accel.compiler.plans.plan_search.search`.
-    """
+    """Find candidates, see ``Planner.find``. Sizes in ``fixed`` are blocks, clamped to the tensor's."""
     given = {{"columns": "channels"}.get(name, name): size for name, size in (fixed or {}).items()}
     spaces = [_gemm_space(variant, config, given) for variant in shape.residual_variants()]
     check_threads_fit(
@@ -64,7 +58,7 @@ def gemm_candidates(
 
 
 def all_gemm_candidates(shape: GemmShape, config: Config) -> list[Candidate[GemmPlan]]:
-    """Return every plan with spread tile sizes that fits, with its prediction."""
+    """Return all plans, see ``Planner.enumerate``."""
     tile_sizes = _tile_sizes(shape, {}) | _SINGLE
     spaces = [_gemm_space(variant, config, {}) for variant in shape.residual_variants()]
     return [
@@ -75,7 +69,6 @@ def all_gemm_candidates(shape: GemmShape, config: Config) -> list[Candidate[Gemm
 
 
 def _tile_sizes(shape: GemmShape, given: Blocks) -> dict[str, list[int]]:
-    """Return the tile sizes that the search starts with, in blocks by the table's attributes."""
     return {
         name: [min(given[name], getattr(shape, name))]
         if name in given
@@ -102,8 +95,8 @@ def _gemm_space(shape: GemmShape, config: Config, fixed: Blocks) -> PlanSpace[Ge
 
 
 def _has_schedule(sizes: TileSizes) -> BoolArray:
-    """Return which plans have threads along the inner loop over tiles, along the depth or along groups, and
-    equal steps where these are needed."""
+    """Return which plans have threads along the inner loop, the depth or groups, and equal steps where
+    needed."""
     along_outer = (sizes.pixels_outer & sizes.along_rows) | (~sizes.pixels_outer & sizes.along_channels)
     has_schedule: BoolArray = ~along_outer | (sizes.table.threads == 1)
     shape = sizes.shape
@@ -133,7 +126,6 @@ def _gemm_table(plans: list[GemmPlan]) -> PlanTable:
 
 
 def _variant(shape: GemmShape, plan: GemmPlan) -> GemmShape:
-    """Return the matrix product with the plan's way to add a residual."""
     return replace(shape, residual_product=plan.residual_product)
 
 

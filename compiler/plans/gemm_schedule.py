@@ -81,7 +81,6 @@ def _tile_result(stage: Stage, plan: GemmPlan, config: Config) -> tuple[IterVar,
 
 
 def _tile_sums(stage: Stage, plan: GemmPlan, machine: Machine) -> IterVar:
-    """Split the sums into steps and tensorize them, and return the loop that loads operands."""
     config = machine.config
     (k,) = stage.reduce_axis
     blocks, inside = split_blocks(stage, config)

@@ -1,4 +1,4 @@
-"""How the groups of a convolution fill the blocks of the GEMM core."""
+"""Groups of a convolution that fill the blocks of the GEMM core."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,11 @@ from accel.core.fault_causes import most_taps
 class MergedGroups:
     """Groups of channels that were merged until they fill blocks.
 
-    For example, 12 groups of 4 channels on a machine with blocks of 16 become 3 groups of 16 channels, whose
-    weights are zero except for those of the original groups.
+    For example, 12 groups of 4 channels on a machine with blocks of 16 become 3 groups of 16 channels, with
+    zero weights between original groups.
 
     Attributes:
-        together: original groups in each merged group. The last one can have fewer.
-        count: merged groups.
+        together: original groups in each merged group, fewer in the last one.
         outputs, inputs: channels of a merged group.
     """
 
@@ -32,7 +31,7 @@ class MergedGroups:
 
 
 def merged_groups(workload: Workload, config: Config) -> MergedGroups:
-    """Return the merged groups of a convolution. Each channel of a mean over windows is one group."""
+    """Return merged groups. Each channel of a mean is one group."""
     _, channels, _, _ = workload.output.shape
     count = workload.parameters.get("groups", 1 if workload.is_product else channels)
     outputs, inputs = channels // count, workload.data.tensor.shape[1] // count

@@ -1,4 +1,4 @@
-"""Bytes of operands that plans load, without data that buffers still hold from earlier tiles and steps."""
+"""Bytes of operands that plans load, without data that buffers still hold."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from accel.compiler.plans.tile_sizes import TileSizes
 
 
 class OperandTraffic:
-    """The inputs and weights that each plan of a table loads."""
+    """The inputs and weights that each plan loads."""
 
     def __init__(self, sizes: TileSizes) -> None:
         self.sizes, self.shape, self.table = sizes, sizes.shape, sizes.table
 
     def read_bytes(self) -> FloatArray:
-        """Return the bytes of both operands that each plan loads."""
         inputs, weights = self._elements_without_residency
         inputs = np.where(self.sizes.inputs_resident, self._unique_inputs, inputs)
         weights = np.where(self.sizes.weights_resident, self._unique_weights, weights)
@@ -50,7 +49,7 @@ class OperandTraffic:
 
     @cached_property
     def buffered_depth(self) -> IntArray:
-        """Blocks of depth with a buffer of their own, so that it can still hold them in the next tile."""
+        """Blocks of depth with their own buffer, which can still hold them in the next tile."""
         threads = np.where(self.sizes.along_depth, self.table.threads, 1)
         buffered = _own_buffer(self.shape.depth, self.table.depth, threads)
         return np.where(self.sizes.kernel_steps == 1, buffered, 0)
@@ -68,7 +67,7 @@ class OperandTraffic:
 
     @cached_property
     def _plane(self) -> IntArray:
-        """Input elements per block of depth that all tiles of one block of channels load."""
+        """Input elements per block of depth for one block of channels."""
         shape, table, sizes = self.shape, self.table, self.sizes
         rows = map_pairs(lambda part, taps: shape.total_extent(0, part, taps), table.rows, table.kernel_rows)
         tiles_below = np.maximum(shape.rows // table.rows - np.where(sizes.along_rows, table.threads, 1), 0)
@@ -82,7 +81,7 @@ class OperandTraffic:
 
     @property
     def _unique_inputs(self) -> IntArray:
-        """Elements of inputs, if each tile loads its own once for all channels."""
+        """Elements of inputs if each tile loads its own once for all channels."""
         return (self.shape.channels if self.shape.is_diagonal else self.shape.depth) * self._plane
 
     @property
@@ -94,8 +93,7 @@ class OperandTraffic:
     def _elements_without_residency(self) -> tuple[FloatArray, FloatArray]:
         """Elements of inputs and of weights that plans load if no operand is resident.
 
-        A buffer that still holds the data of the previous tile is not loaded again. That is the case for the
-        part of the depth with a buffer of its own.
+        The part of the depth with its own buffer is not loaded again if the next tile needs the same data.
         """
         shape, table, sizes = self.shape, self.table, self.sizes
         if not shape.has_weights:
@@ -127,7 +125,7 @@ class OperandTraffic:
 
 
 def _own_buffer(size: int, part: IntArray, buffers: IntArray) -> IntArray:
-    """Return how much of ``size``, split into parts that use buffers in turn, has a buffer of its own.
+    """Return how much of ``size``, split into parts that use buffers in turn, has its own buffer.
 
     For example, 5 parts in 4 buffers: the first and the fifth share a buffer, the other 3 do not.
     """

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def spread_part_sizes(size: int, count: int) -> list[int]:
-    """Return at most ``count`` of :func:`all_part_sizes`, evenly spread by ratio, 1 and ``size`` included."""
+    """Return at most ``count`` of :func:`all_part_sizes`, spread by ratio, with 1 and ``size``."""
     every = list(all_part_sizes(size))
     if len(every) <= count:
         return every
@@ -16,7 +16,7 @@ def spread_part_sizes(size: int, count: int) -> list[int]:
 
 @lru_cache(maxsize=1 << 10)
 def all_part_sizes(size: int) -> tuple[int, ...]:
-    """Return the smallest part size for each number of parts that ``size`` divides into, in ascending order.
+    """Return the smallest part size for each number of parts of ``size``, ascending.
 
     For example, 10 divides into parts of 1, 2, 3, 4, 5 and 10: parts of 6 would be 2 parts as well.
     """

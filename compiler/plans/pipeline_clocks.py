@@ -24,8 +24,8 @@ class UnitClocks:
         ready: by buffer, when its data is there.
         stored: by set of accumulators, when its last beat is written.
         partly_stored: by set of accumulators, when its first piece is written.
-        read_queues: when the next burst (row 0) and the next LOAD (row 1) can have data, limited by the
-            bursts and LOADs that may be in flight.
+        read_queues: when the next burst (row 0) and the next LOAD (row 1) can have data, limited by those in
+            flight.
         write_queue: the same for a burst that is written.
         padding_before: by buffer, all zero words up to those of its data.
         padding_written, padding_issued: zero words that are written, and those of all LOADs so far.
@@ -49,7 +49,6 @@ class UnitClocks:
         self.padding_written, self.padding_issued, self.last_data = (np.zeros(self.count) for _ in range(3))
 
     def skip(self, plans: IntArray, cycles: FloatArray) -> None:
-        """Advance all clocks of plans by the cycles of steps that are not executed."""
         for clock in (self.compute, self.port, self.load, self.write, self.last_data, self.write_queue):
             clock[plans] += cycles
         for clocks in (self.used, self.ready, self.residual_used, self.residual_ready, self.read_queues):
@@ -60,8 +59,7 @@ class UnitClocks:
     def load_accumulators(self, beats: FloatArray, instructions: FloatArray, backlog: FloatArray) -> None:
         """Execute LOADs of the compute unit, one after the other. Its pipeline is empty before and after.
 
-        Args:
-            backlog: beats at most that the read port transfers first, because the load unit requested them.
+        ``backlog`` limits the beats that the read port transfers first for the load unit.
         """
         is_present = instructions > 0
         if not is_present.any():
@@ -76,14 +74,12 @@ class UnitClocks:
         np.copyto(compute, end + WRITE_DELAY + 1, where=is_present)
 
     def end(self) -> FloatArray:
-        """Return the cycle in which each plan's program has finished."""
         written = self.write + self.config.write_latency
         return np.asarray(np.maximum(self.compute + self.drain, written) + 1)
 
 
 class ActiveClocks:
-    """Return the clocks of the first ``count`` plans, which still have steps. Its arrays are views of all
-    clocks."""
+    """Clocks of the first ``count`` plans, which still have steps, as views of all clocks."""
 
     def __init__(self, clocks: UnitClocks, count: int) -> None:
         config = clocks.config
@@ -112,7 +108,7 @@ class ActiveClocks:
         self._arrival, self._end, self._limit = np.zeros((3, count))  # reused, since allocation takes time
 
     def load_operands(self, loads: OperandLoads, step: int, *, is_residual: bool = False) -> None:
-        """Execute a step's LOADs of operands, or of a residual, as soon as their buffers are free."""
+        """Execute a step's LOADs as soon as their buffers are free."""
         if not loads.is_any[step]:
             return
         at = step, self.active
@@ -145,8 +141,8 @@ class ActiveClocks:
     def _write_padding(self, loads: OperandLoads, at: tuple[int, slice], words: FloatArray) -> None:
         """Write words of zeros in order, in cycles in which no data arrives.
 
-        These are the cycles between the last data of the previous LOADs and the first data of these. Zeros
-        of earlier LOADs come first, then the LOADs' own, which cannot start before the LOADs do.
+        These are the cycles between the last data of the previous LOADs and the first data of these. Zeros of
+        earlier LOADs come first, then the LOADs' own, which cannot start before the LOADs do.
         """
         requested, data_begins, is_present = self._arrival - self.latency, self._end, loads.is_present[at]
         before, issued, last_data = self.padding_written.copy(), self.padding_issued, self.last_data
@@ -170,24 +166,22 @@ class ActiveClocks:
         np.maximum(self.compute, ready, out=self.compute)
 
     def wait_for_first_piece(self, sets: IntArray) -> None:
-        """Let the compute unit wait until the first piece of the previous tile is stored."""
+        """Let the compute unit wait until the previous tile's first piece is stored."""
         self.partly_stored.take(sets, out=self._arrival, mode="clip")
         self._arrival += self.write_latency
         np.maximum(self.compute, self._arrival, out=self.compute)
 
     def wait_for_last_piece(self, sets: IntArray, piece_cycles: FloatArray) -> None:
-        """Let the end of a tile's first computation wait until the previous tile is stored completely.
+        """Let the end of a tile's first computation wait until the previous tile is stored.
 
-        Args:
-            piece_cycles: cycles of the computation that needs the last piece, plus the response to its
-                write.
+        ``piece_cycles`` are those of the computation that needs the last piece, plus the response to its
+        write.
         """
         self.stored.take(sets, out=self._arrival, mode="clip")
         self._arrival += piece_cycles
         np.maximum(self.compute, self._arrival, out=self.compute)
 
     def free_buffers(self, buffers: IntArray) -> None:
-        """Record that the compute unit has read all data in buffers."""
         np.add(self.compute, self.until_reloaded, out=self._arrival)
         self.operands[0][buffers] = self._arrival
 

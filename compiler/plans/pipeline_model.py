@@ -6,8 +6,8 @@ and keeps the cycle in which each unit, buffer and set of accumulators becomes f
 LOADs in flight, and the waits for buffers and accumulators. It extrapolates the steady state of long programs
 (:mod:`accel.compiler.plans.steady_state`).
 
-Each numpy operation advances all plans, one element per plan. Plans with more steps come first, so that the
-unfinished ones are a slice.
+Each numpy operation advances all plans. Plans with more steps come first, so that the unfinished ones are a
+slice.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from accel.core.config import Config
 from accel.core.timing_rules import FETCH_STARTUP, WRITE_DELAY
 
 _SPLIT_AREA_SHARE = 0.55
-"""The model computes steps in two parts, with fewer plans in the second, if that leaves at most this share
-of array elements."""
+"""Compute steps in two parts, the second with fewer plans, if that leaves at most this share of array
+elements."""
 
 
 _PREDICTED = tuple(part.name for part in fields(Prediction))
@@ -37,10 +37,9 @@ _PREDICTED = tuple(part.name for part in fields(Prediction))
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """The attributes of :class:`~accel.compiler.plans.plan_candidate.Prediction`, one element per plan.
+    """The attributes of :class:`~accel.compiler.plans.plan_candidate.Prediction`, as arrays.
 
-    Attributes:
-        is_whole: whether the model executed all steps, so that a longer prediction gives the same.
+    ``is_whole`` says whether the model executed all steps, so that a longer prediction gives the same.
     """
 
     cycles: FloatArray
@@ -53,11 +52,10 @@ class Predictions:
         return Prediction(**{name: float(getattr(self, name)[number]) for name in _PREDICTED})
 
     def take(self, chosen: IntArray) -> Predictions:
-        """Return the predictions of some of the plans, by number."""
         return Predictions(**{part.name: getattr(self, part.name)[chosen] for part in fields(self)})
 
     def with_plans(self, chosen: BoolArray, others: Predictions) -> Predictions:
-        """Return a copy in which ``others`` replace the predictions of the plans in a mask."""
+        """Return a copy in which ``others`` replace the predictions of the chosen plans."""
         found = self.take(np.arange(len(chosen)))
         for part in fields(self):
             getattr(found, part.name)[chosen] = getattr(others, part.name)
@@ -73,17 +71,11 @@ def first_instruction_cycle(config: Config) -> int:
 
 
 def predict(model: StepModel, max_steps: int = MAX_STEPS) -> Predictions:
-    """Predict the cycles of plans.
-
-    Args:
-        max_steps: steps that are executed of each plan, roughly.
-    """
+    """Predict the cycles of plans, from about ``max_steps`` executed steps of each."""
     return _Pipeline(model, model.plan_work(), max_steps).predict()
 
 
 class _Pipeline:
-    """One execution of all plans."""
-
     def __init__(self, model: StepModel, work: PlanWork, max_steps: int) -> None:
         sample = sample_steps(work, max_steps)
         self.order = np.argsort(sample.skipped - work.steps, kind="stable")
@@ -106,10 +98,10 @@ class _Pipeline:
         self.clocks = UnitClocks(model.config, self.work)
 
     def _step_table(self, model: StepModel, numbers: IntArray, begin: int, count: int) -> StepTable:
-        """Return the steps from one on of the first plans.
+        """Return the steps from ``begin`` of the first ``count`` plans.
 
-        Plans of different lengths waste work, so that long tables are computed in parts, each with only the
-        plans that still have steps.
+        Plans of different lengths waste work, so long tables are computed in parts with only the unfinished
+        plans.
         """
         lengths, end = self.lengths[:count], len(numbers)
         cuts = np.unique(lengths[lengths > begin])

@@ -1,6 +1,6 @@
-"""The input of the pipeline model: the steps of plans, and the work of each plan as a whole.
+"""The input of the pipeline model: the steps of plans, and the work of each plan.
 
-A *step* is one iteration of the innermost loop that loads: for a matrix product, it loads operands,
+A *step* is one iteration of the innermost loop that loads. In a matrix product, it loads operands,
 multiplies, and in the last step of a tile executes the epilogue and stores. The steps of virtual threads take
 turns: with 2 threads, steps 0, 2, 4 ... belong to the first one.
 """
@@ -23,26 +23,26 @@ class StepTable:
 
     Each attribute is an array of shape (steps, plans), or None if no plan has such work.
 
-    ====  ==============================================  ====================================
-      1   the compute unit loads accumulators             ``acc_loads_before``
-      2   it computes without accumulators                ``early_slots``
-      3   the first step of a tile waits until the first piece of its accumulators is stored
-      4   it computes without operands                    ``reset_slots``
-      5   it waits for operands                           ``operand_loads, padding_words``
-      6   it multiplies                                   ``product_slots``
-      7   the first step of a tile waits until the last piece of its accumulators is stored
-      8   its operand buffers are free
-      9   the compute unit loads accumulators             ``acc_loads_after``
-     10   it computes, waits for a residual and adds it   ``pre_residual_slots, residual_slots``
-     11   it completes the tile                           ``final_slots``
-     12   the last step of a tile stores it               ``store_*``
-    ====  ==============================================  ====================================
+        ====  ==============================================  ====================================
+          1   the compute unit loads accumulators             ``acc_loads_before``
+          2   it computes without accumulators                ``early_slots``
+          3   the first step of a tile waits until the first piece of its accumulators is stored
+          4   it computes without operands                    ``reset_slots``
+          5   it waits for operands                           ``operand_loads, padding_words``
+          6   it multiplies                                   ``product_slots``
+          7   the first step of a tile waits until the last piece of its accumulators is stored
+          8   its operand buffers are free
+          9   the compute unit loads accumulators             ``acc_loads_after``
+         10   it computes, waits for a residual and adds it   ``pre_residual_slots, residual_slots``
+         11   it completes the tile                           ``final_slots``
+         12   the last step of a tile stores it               ``store_*``
+        ====  ==============================================  ====================================
 
     Attributes:
         exists: whether the plan has this step. Otherwise all its work is zero.
         accumulator_set: index of the tile's accumulators, below the number of threads.
         residual_loads: LOADs of the residual by the load unit.
-        overlapped_slots: last slots of the step, during which the first pieces of the tile are stored.
+        overlapped_slots: last slots of the step, during which the tile's first pieces are stored.
         store_pieces: pieces that the tile is stored in.
         padding_words: zero words that the operand LOADs write.
         store_unit_beats: beats of the store unit's LOADs.
@@ -71,7 +71,7 @@ class StepTable:
     store_unit_beats: FloatArray | None = None
 
     def extended(self, later: StepTable) -> StepTable:
-        """Append later steps of the first plans, while the other plans have no such steps."""
+        """Append later steps of the first plans. The other plans have none."""
 
         def joined(early: FloatArray, more: FloatArray | None, fill: int) -> FloatArray:
             steps = len(early)
@@ -96,20 +96,18 @@ class StepTable:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanWork:
-    """The work of each plan as a whole, one array element per plan.
+    """The work of each plan, one array element per plan.
 
     Attributes:
         period: steps after which the same kinds of steps repeat with another tile.
         reload_period: steps after which the plan replaces data that it keeps for several tiles.
-        reload_beats: beats of that data for all threads, or 0 without such data.
+        reload_beats: beats of that data for all threads, or 0.
         reload_steps: steps over which these loads are spread, or 0 if they are issued together.
         threads: virtual threads, which is the number of operand buffers.
         slots: slots of the compute unit.
         load_bytes: operand bytes, or, without operands, the bytes that the compute unit loads first.
-        store_bytes: result bytes.
-        compute_start, port_start, load_start: cycles in which the units and the read port become free.
-        late_acc_beats: beats of a LOAD of the compute unit that follows the operands of each thread's first
-            step, or 0 without one.
+        compute_start, port_start, load_start: cycles in which units and read port become free.
+        late_acc_beats: as in :class:`~accel.compiler.plans.program_start.ProgramStart`.
     """
 
     steps: IntArray
@@ -131,20 +129,17 @@ class PlanWork:
 
 
 class StepModel(Protocol):
-    """Computes the steps of a table of plans."""
+    """The interface of a table of plans."""
 
     config: Config
     store_pace: float
-    """Cycles of a beat of a STORE."""
+    """Cycles of a STORE's beat."""
 
-    def plan_work(self) -> PlanWork:
-        """Return the work of each plan as a whole."""
+    def plan_work(self) -> PlanWork: ...
 
     def steps(self, numbers: IntArray, plans: IntArray) -> StepTable:
         """Return the work of steps.
 
-        Args:
-            numbers: step numbers in shape (steps, plans). Numbers beyond a plan's last step do not
-                exist.
-            plans: indices of the plans in the table.
+        ``numbers`` has shape (steps, plans). Numbers beyond a plan's last step do not exist. ``plans`` are
+        indices into the table.
         """

@@ -1,4 +1,4 @@
-"""Array types of the planner and integer helpers on them. An array has one element per plan unless stated."""
+"""Array types of the planner, with one element per plan unless stated, and integer helpers."""
 
 from collections.abc import Callable
 from typing import Any

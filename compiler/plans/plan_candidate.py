@@ -1,4 +1,4 @@
-"""A plan with its prediction, and the error for more virtual threads than fit."""
+"""A plan with its prediction, and the error for too many virtual threads."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
@@ -15,8 +15,7 @@ class Plan(Protocol):
     """How an operator is tiled and ordered: a frozen dataclass."""
 
     @property
-    def threads(self) -> int:
-        """The number of virtual threads."""
+    def threads(self) -> int: ...
 
 
 PlanT = TypeVar("PlanT", bound=Plan)
@@ -54,9 +53,8 @@ class Candidate(Generic[PlanT]):
     """A plan and its prediction.
 
     Attributes:
-        read_bytes: operand bytes that the plan loads from DRAM, repeated loads included.
-        rating: predicted cycles plus a penalty for plans that the model predicts less reliably. Candidates
-            are ranked by it.
+        read_bytes: operand bytes that the plan loads from DRAM, with repetitions.
+        rating: predicted cycles, plus a penalty if the prediction is less reliable. It ranks candidates.
         simulated_cycles: measured cycles, if the plan was simulated.
     """
 
@@ -74,13 +72,10 @@ def check_threads_fit(
     fits: Callable[[int], bool],
     smallest_needs: Callable[[], Mapping[str, int]],
 ) -> None:
-    """Raise an error if no plan has the requested number of virtual threads.
+    """Raise a ScheduleError if no plan has the requested number of virtual threads, or any if it is None.
 
-    Args:
-        threads: the requested number, or None for any number.
-        fits: whether a plan with a given number of threads exists. If it holds for a number, it holds for all
-            smaller ones.
-        smallest_needs: elements of each scratchpad that the smallest tiles need.
+    If a plan ``fits`` with some threads, plans with fewer threads exist. ``smallest_needs`` are the elements
+    of each scratchpad that the smallest tiles need.
     """
     if fits(threads or 1):
         return
@@ -97,7 +92,6 @@ def check_threads_fit(
 
 
 def _shortage(config: Config, needs: Mapping[str, int]) -> str:
-    """Name the scratchpads that are smaller than the needed elements, as the end of a message."""
     short = [
         f"{elements * pad.element_bytes(config)} bytes of {name} ({name}_bytes is "
         f"{getattr(config, f'{name}_bytes')})"

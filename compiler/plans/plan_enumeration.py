@@ -1,4 +1,4 @@
-"""All plans of a table as candidates, for searches that look beyond the most promising ones."""
+"""All plans of a table as candidates, for wider searches."""
 
 from accel.compiler.plans.operand_traffic import OperandTraffic
 from accel.compiler.plans.plan_candidate import Candidate, PlanT
@@ -10,8 +10,7 @@ _PREDICTED_TOGETHER = 4096
 
 
 def all_candidates(space: PlanSpace[PlanT], table: PlanTable) -> list[Candidate[PlanT]]:
-    """Return every plan of a table once, with its prediction, in the table's order. The rating is the
-    predicted number of cycles."""
+    """Return every plan once, in order, rated by its predicted cycles."""
     rows = list(dict.fromkeys(table.to_rows()))
     found: list[Candidate[PlanT]] = []
     for begin in range(0, len(rows), _PREDICTED_TOGETHER):

@@ -1,8 +1,8 @@
 """The search among plans of sums of products.
 
-The search narrows the plans down in three stages. A rough estimate ranks all plans that fit. The pipeline
-model predicts the best of these with few steps, and the best of those with many. Then the neighbours of the
-best plans are predicted, as long as that improves the best one.
+A rough estimate ranks all plans that fit. The pipeline model predicts the best of these with few steps, and
+the best of those with many. Then the neighbours of the best plans are predicted, as long as that improves the
+best one.
 
 A quick search tries fewer numbers of threads and no resident operands, predicts a few plans with the best
 estimates, and executes few steps of each. On machines for an ECP5, it takes a sixth of the time, and finds up
@@ -26,11 +26,11 @@ from accel.compiler.plans.plan_candidate import Candidate, PlanT
 from accel.compiler.plans.plan_space import PlanSpace
 from accel.compiler.plans.plan_table import PlanTable
 
-_BRIEF_STEPS = 40
+_BRIEF_STEPS = 16
 """Steps that the first prediction executes of each plan."""
 _ESTIMATED_PER_KIND = 5
-"""Plans of each kind that are predicted. A kind is a number of threads, their axis, a loop order, and whether
-operands are resident."""
+"""Predicted plans of each kind: a number of threads, their axis, a loop order, and whether operands are
+resident."""
 _ESTIMATED_BEST = 128
 """Plans of any kind that are predicted in addition."""
 _PREDICTED_BEST = 40
@@ -47,15 +47,15 @@ _QUICK_STEPS = 48
 _MIN_GAIN = 0.0002
 """Share of cycles that a round of refinement must save for another round."""
 _MAX_LAG_SHARE = 0.06
-"""Plans with prefetching, or those without, are refined if they are slower than the others by at most this
+"""Plans with (or without) prefetching are refined if they are slower than the others by at most this
 share."""
 PREFETCH_PENALTY = 0.03
 """Share of cycles that the rating of plans with prefetching adds. The model assumes that prefetched LOADs are
 evenly spread, while in reality units wait according to their order."""
 _ESTIMATE_RESOLUTION = 0.003
-"""Estimates that differ by less than this share count as equal. The plan with fewer instructions wins."""
+"""Estimates that differ by less are equal. The plan with fewer instructions wins."""
 TIE_SHARE = 0.002
-"""Plans whose cycles differ by less than this share count as equal. The plan that reads fewer bytes wins."""
+"""Plans whose cycles differ by less are equal. The plan that reads fewer bytes wins."""
 
 
 def search(
@@ -63,12 +63,9 @@ def search(
 ) -> list[Candidate[PlanT]]:
     """Return the most promising plans, best first.
 
-    Plans with prefetching are predicted less reliably. The search therefore ranks them separately, so that
-    they do not displace others, but predicts all plans together, because that is faster.
-
-    Args:
-        threads: the requested number of threads, or None for any.
-        quick: whether to predict a few plans with the best estimates only.
+    Plans with prefetching are predicted less reliably. The search ranks them separately, so that they do not
+    displace others, but predicts all together, because that is faster. A ``quick`` search predicts only a few
+    plans with the best estimates.
     """
     kinds = {
         prefetch: replace(space, residencies=[pair for pair in space.residencies if pair[1] == prefetch])
@@ -101,7 +98,7 @@ def search(
 
 
 def merge_rankings(rankings: Sequence[list[Candidate[PlanT]]]) -> list[Candidate[PlanT]]:
-    """Return the candidates of several searches for the same operator, best first."""
+    """Merge candidates of one operator, best first."""
     if len(rankings) == 1:
         return rankings[0]
     every = [candidate for ranking in rankings for candidate in ranking]
@@ -115,7 +112,7 @@ def merge_rankings(rankings: Sequence[list[Candidate[PlanT]]]) -> list[Candidate
 
 
 def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> tuple[PlanTable, Predictions]:
-    """Return the best plans of several tables, ranking each table separately, with their predictions.
+    """Return the best plans of several tables, ranked separately, with their predictions.
 
     Many plans of small layers have so few steps that the brief prediction executes them all. It is kept.
     """
@@ -140,7 +137,6 @@ def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> tupl
 def _best_estimated(
     space: PlanSpace[PlanT], kinds: Sequence[PlanTable], per_kind: int, overall: int
 ) -> list[PlanTable]:
-    """Return the plans of each table with the best estimates, each plan once."""
     found = []
     for table in kinds:
         sizes = space.sizes(table)
@@ -172,7 +168,6 @@ class _PredictedPlans(Generic[PlanT]):
         self.predictions: list[Predictions] = []
 
     def add(self, table: PlanTable, predictions: Predictions | None = None) -> None:
-        """Add plans, which are predicted unless their predictions are given."""
         if not len(table.rows):
             return
         self.rows.update(table.to_rows())
@@ -194,8 +189,7 @@ class _PredictedPlans(Generic[PlanT]):
     def ranked(self) -> list[Candidate[PlanT]]:
         """Return all plans, best first.
 
-        Among plans that are as good as the best, those without prefetching come first, then those that read
-        fewer bytes, then those with fewer instructions.
+        Ties with the best are ordered by prefetching (plans without first), bytes read, and instructions.
         """
         assert self.table is not None
         sizes = self.space.sizes(self.table)

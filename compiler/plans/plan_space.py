@@ -1,4 +1,4 @@
-"""The plans of a sum of products on a machine: which exist, which fit, and their neighbours."""
+"""The plans of a sum of products that exist or fit, and their neighbours."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ from accel.core.config import Config
 from accel.core.scratchpad_specs import SCRATCHPADS
 
 THREAD_COUNTS = (1, 2, 3, 4, 6, 8)
-"""Numbers of virtual threads that are tried if none is requested."""
+"""Numbers of virtual threads to try if none is requested."""
 _QUICK_THREAD_COUNTS = (1, 2, 4)
-"""The same for quick searches. None of them is tried with resident operands."""
+"""The same for quick searches, which have no resident operands."""
 _RESIDENT_THREAD_COUNTS = (3, 8)
-"""The same for plans with resident operands, to limit their number. Neighbours are tried later."""
+"""The same with resident operands, to limit plans. Neighbours are tried later."""
 _RESIDENT_ACC_DIVISOR = 4
-"""A plan with resident operands must use at least this part of the accumulators, to limit their number."""
+"""Least part of the accumulators that plans with resident operands use, to limit plans."""
 RESIDENCIES = (
     *((resident, 0) for resident in range(len(RESIDENT))),
     *((resident, 1) for resident in range(1, len(RESIDENT))),
 )
-"""Choices of resident operands (index into :data:`RESIDENT`) and prefetching."""
+"""Resident operands (index into :data:`RESIDENT`) and prefetching."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanSpace(Generic[PlanT]):
     """The plans of an operator on a machine.
 
-    Attributes:
-        tile_sizes: by attribute of the table, all sizes that a neighbour of a plan can have.
+    ``tile_sizes`` holds all sizes that a neighbour of a plan can have, by attribute of the table.
     """
 
     shape: SumShape
@@ -59,12 +58,9 @@ class PlanSpace(Generic[PlanT]):
     def fitting(self, table: PlanTable, threads: int | None, min_accumulators: int = 0) -> PlanTable:
         """Return those plans that fit, pay and have a schedule, possibly with duplicates.
 
-        A plan whose loop has fewer iterations than threads gets one thread for each iteration.
-
-        Args:
-            threads: the requested number of threads, which every plan must have work for, or None for
-                any.
-            min_accumulators: least accumulator elements of the tiles of all threads.
+        A plan whose loop has fewer iterations than threads gets one thread for each iteration. ``threads`` is
+        the requested number, all with work, or None for any. ``min_accumulators`` limits the accumulator
+        elements of all threads from below.
         """
         sizes = self.sizes(table)
         chosen = sizes.has_work_for_threads(threads) & self.has_schedule(sizes) & sizes.buffers_fit()
@@ -77,11 +73,8 @@ class PlanSpace(Generic[PlanT]):
         return found.take(OperandTraffic(sizes).residency_pays() & sizes.micro_ops_fit())
 
     def neighbours(self, plans: Sequence[tuple[int, ...]], threads: int | None) -> Iterator[tuple[int, ...]]:
-        """Iterate over plans that differ from given ones in one or two choices.
-
-        Args:
-            threads: the requested number of threads, or None to vary it.
-        """
+        """Yield plans that differ in one or two choices. ``threads`` is the requested number, or None to vary
+        it."""
         for row in plans:
             plan = PlanTable(*row)  # type: ignore[arg-type]  # numbers instead of arrays
             for name, sizes in self.tile_sizes.items():
@@ -99,12 +92,12 @@ class PlanSpace(Generic[PlanT]):
 
 
 def residencies_with(fixed_sizes: Mapping[str, int] | None) -> Sequence[tuple[int, int]]:
-    """Return the residencies to try: none if tile sizes are given, because they define what a step loads."""
+    """Return the residencies to try: none with given tile sizes, which define the loads of a step."""
     return RESIDENCIES[:1] if fixed_sizes else RESIDENCIES
 
 
 def default_thread_counts(*, quick: bool) -> Sequence[int]:
-    """Return the numbers of virtual threads that a search tries if none is requested."""
+    """Return the numbers of virtual threads to try by default."""
     return _QUICK_THREAD_COUNTS if quick else THREAD_COUNTS
 
 
@@ -116,9 +109,7 @@ def enumerate_plans(
 ) -> PlanTable:
     """Return all plans with given tile sizes that fit and pay.
 
-    Args:
-        threads: the requested number of virtual threads, or None for any.
-        thread_counts: the numbers of threads to try if none is requested.
+    ``threads`` is the requested number of virtual threads, or None for those in ``thread_counts``.
     """
     *of_tiles, batches = (
         tile_sizes[name] for name in ("channels", "rows", "columns", "depth", "kernel_rows", "batches")
@@ -152,7 +143,7 @@ def enumerate_plans(
 
 
 def _tiles_by_residency(space: PlanSpace[PlanT], tiles: PlanTable) -> Iterator[tuple[int, int, PlanTable]]:
-    """Iterate over residencies and the tiles for which scratchpads can hold the resident operands."""
+    """Yield residencies, and the tiles that fit with them."""
     sizes, config = space.sizes(tiles), space.config
     inputs, weights = sizes.step_inputs * sizes.steps, sizes.step_weights * sizes.steps
     fitting: dict[int, PlanTable] = {}
@@ -170,8 +161,7 @@ def smallest_needs(
 ) -> dict[str, int]:
     """Return the elements of each scratchpad that the smallest tiles need.
 
-    Args:
-        variants: ways to compute the operator. The result is for the one that exceeds the fewest scratchpads.
+    ``variants`` are ways to compute the operator. The one that exceeds the fewest scratchpads counts.
     """
     smallest = {name: [min(sizes)] for name, sizes in tile_sizes.items()} | {"threads": [1], "outer": [0, 1]}
     table = PlanTable.grid(*(smallest.get(name, [0]) for name in PlanTable._fields))

@@ -10,25 +10,22 @@ import numpy as np
 from accel.compiler.plans.plan_arrays import BoolArray, IntArray
 
 THREAD_AXES = ("channels", "rows", "depth", "groups")
-"""The dimension that virtual threads run along: neighbouring tiles (``channels``, ``rows``), the steps of one
-tile (``depth``), or the same tile of neighbouring groups."""
+"""The dimension of virtual threads: neighbouring tiles (``channels``, ``rows``), the steps of one tile
+(``depth``), or the same tile of neighbouring groups."""
 OUTER_LOOPS = ("channels", "pixels")
-"""The outermost loop over tiles. With ``channels``, all tiles of some channels come before those of the next
-channels. With ``pixels``, all channels of some pixels come before the next pixels."""
+"""The outermost loop over tiles. With ``channels``, all tiles of some channels come before those of the next.
+With ``pixels``, all channels of some pixels come before the next pixels."""
 RESIDENT = ("nothing", "weights", "inputs", "both")
 """The operands that stay in scratchpads from tile to tile. With channels outermost, ``weights`` are those of
-the current channels, and ``inputs`` are all. With pixels outermost, ``inputs`` are those of the current
-pixels, and ``weights`` are all."""
+the current channels, and ``inputs`` are all. With pixels outermost, it is the reverse."""
 
 
 class PlanTable(NamedTuple):
-    """Plans of sums of products, one array per attribute.
+    """Plans of sums of products, as arrays with one element per plan.
 
-    Arrays have one element per plan. In a table of all combinations of two sets of attributes they have
-    shapes that broadcast.
-
-    The attributes are those of :class:`~accel.compiler.plans.conv_plan.ConvPlan`. ``prefetch`` is 0 or 1, and
-    ``thread_axis``, ``outer`` and ``resident`` are indices into the tuples above.
+    In a table of all combinations of two sets of attributes the shapes broadcast. The attributes are those of
+    :class:`~accel.compiler.plans.conv_plan.ConvPlan`. ``prefetch`` is 0 or 1, and ``thread_axis``, ``outer``
+    and ``resident`` are indices into the tuples above.
     """
 
     channels: IntArray
@@ -45,7 +42,6 @@ class PlanTable(NamedTuple):
 
     @classmethod
     def grid(cls, *choices: Sequence[int]) -> PlanTable:
-        """Return all combinations of choices for each attribute."""
         return cls(*(axis.reshape(-1) for axis in np.meshgrid(*choices, indexing="ij")))
 
     @classmethod
@@ -57,7 +53,6 @@ class PlanTable(NamedTuple):
         return cls(*(np.concatenate(columns) for columns in zip(*tables, strict=True)))
 
     def take(self, chosen: IntArray | BoolArray) -> PlanTable:
-        """Return some of the plans, by number or by mask."""
         return PlanTable(*(array[chosen] for array in self))
 
     def select(self, chosen: BoolArray) -> PlanTable:

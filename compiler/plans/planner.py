@@ -1,4 +1,4 @@
-"""The interface of a planner: features of a workload, candidates, predictions and schedules."""
+"""The interface of a planner: features, candidates, predictions and schedules."""
 
 import json
 from collections.abc import Callable, Hashable, Mapping
@@ -18,19 +18,18 @@ from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 
 ShapeT = TypeVar("ShapeT", bound=Hashable)
-"""The features of a workload."""
 Blocks = Mapping[str, int]
 """Tile sizes by attribute of the plan, in the plan's own units."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TileSide:
-    """One dimension of a tile or step. Users give and read it in elements, and plans count blocks.
+    """One dimension of a tile or step. Users see elements, plans count blocks.
 
     Attributes:
         key: its name in options, sweeps and ``--json``, for example ``tile_m``.
         attribute: its name in the plan, for example ``rows``.
-        block: the field of the configuration with the elements of a block, or None for one element.
+        block: the configuration's field with the elements of a block, or None for one element.
         always_shown: whether reports include it even if it is a single block.
     """
 
@@ -41,7 +40,6 @@ class TileSide:
 
     @property
     def short_name(self) -> str:
-        """The dimension alone, for example ``m`` of ``tile_m``."""
         return self.key.partition("_")[2]
 
     def block_elements(self, config: Config) -> int:
@@ -54,20 +52,21 @@ class Planner(Generic[ShapeT, PlanT]):
 
     Attributes:
         sides: the dimensions of a tile, in the order of reports.
-        features: extracts the inputs of plans and predictions from a workload and a machine. Workloads
-            with equal features have equal plans.
+        features: extracts the inputs of plans and predictions from a workload and a machine. Equal features
+            have equal plans.
         find: returns the candidates, best first, for features, a machine, the number of virtual threads (None
-            for any), given tile sizes, and whether the search is quick.
-        enumerate: returns every plan with spread tile sizes that fits, with its prediction, in no particular
+            for any), sizes by the plan's attributes, and whether the search is quick. There is none if no
+            plan has these sizes.
+        enumerate: returns every fitting plan with spread tile sizes and its prediction, in no particular
             order. There are thousands, and the candidates of ``find`` may be others.
         fits: whether a plan's buffers and micro-ops fit the scratchpads, and its tokens the counters.
         predict: predicts the cycles of a plan that fits.
         outermost: names the dimension of the outermost loop over tiles.
-        threads_along: names the dimension that virtual threads run along.
-        plan_type: the class of plans, a dataclass of integers, booleans and strings, or None to write none to
-            the cache on disk. The cache's key covers only the source files of this package.
-        identity_products: whether the plan moves data into the accumulators by GEMM with an identity matrix.
-            Then the load unit loads that data, not the compute unit.
+        threads_along: names the dimension of virtual threads.
+        plan_type: the dataclass of plans, of integers, booleans and strings, or None to write none to the
+            disk cache, whose key covers only the source files of this package.
+        identity_products: whether the load unit, not the compute unit, loads data that GEMM moves into the
+            accumulators with an identity matrix.
     """
 
     sides: tuple[TileSide, ...]
@@ -91,13 +90,10 @@ class Planner(Generic[ShapeT, PlanT]):
         *,
         quick: bool = False,
     ) -> list[Candidate[PlanT]]:
-        """Return the most promising plans, best first.
+        """Return the most promising plans, best first, as :attr:`find`.
 
-        Args:
-            threads: only plans with this number of virtual threads, or None allows any number.
-            tile: only plans with these sizes, in elements by :attr:`TileSide.key`. A size beyond the tensor's
-                is reduced to it.
-            quick: whether a short search is enough, see :func:`~accel.compiler.plans.plan_search.search`.
+        ``tile`` has sizes in elements by :attr:`TileSide.key`, clamped to the tensor's. Raise a ScheduleError
+        if no plan has them.
         """
         threads = None if threads is None else check_threads(threads)
         fixed = self.tile_blocks(tile, workload.name, config)
@@ -111,7 +107,8 @@ class Planner(Generic[ShapeT, PlanT]):
         return list(found)
 
     def tile_blocks(self, tile: Mapping[str, int], operator: str, config: Config) -> dict[str, int]:
-        """Convert tile sizes from elements to the plan's units."""
+        """Convert tile sizes from elements to the plan's units. Raise a ScheduleError for unknown keys or
+        sizes."""
         known = {side.key: side for side in self.sides}
         blocks = {}
         for key, size in tile.items():
@@ -127,7 +124,6 @@ class Planner(Generic[ShapeT, PlanT]):
         return blocks
 
     def tile_sizes(self, plan: PlanT, config: Config) -> dict[str, int]:
-        """Return the tile sizes of a plan in elements, by :attr:`TileSide.key`."""
         return {side.key: getattr(plan, side.attribute) * side.block_elements(config) for side in self.sides}
 
 
@@ -140,8 +136,8 @@ def _find(
     fixed: frozenset[tuple[str, int]],
     quick: bool,
 ) -> tuple[Candidate[Any], ...]:
-    """Cache a planner's candidates in memory and on disk, because networks repeat layers, and users compile
-    again. Quick searches are made for many machines, and are not written to the disk."""
+    """Cache candidates in memory and on disk, because networks repeat layers, and users compile again. Quick
+    searches, which cover many machines, are not written to the disk."""
     cache = None if quick else result_cache()
     if cache is None or planner.plan_type is None:
         return tuple(planner.find(shape, config, threads, dict(fixed), quick))

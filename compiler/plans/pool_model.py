@@ -1,4 +1,4 @@
-"""Features of max pooling: its windows in blocks of accumulators, and the comparisons that they need."""
+"""Features of max pooling: windows in blocks of accumulators, and their comparisons."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from accel.core.config import Config
 class PoolShape:
     """Max pooling in blocks of accumulators.
 
-    A window's maximum is computed in two stages: first across each of its rows, then down. Each stage starts
-    from one element and compares it with the others.
+    A window's maximum is computed first across each of its rows, then down. Each stage compares one element
+    with the others.
 
     Attributes:
         is_signed: whether values are int8.
@@ -35,7 +35,7 @@ class PoolShape:
 
     @property
     def slots(self) -> int:
-        """Slots for comparisons, which are the same for every plan, but for rows that two tiles need."""
+        """Slots for comparisons, the same for every plan except for rows that two tiles need."""
         down, across = self.comparisons
         height, width = self.slide.outputs
         if self.slide.kernel[0] > 1 and self.slide.kernel[1] > 1:
@@ -48,7 +48,7 @@ class PoolShape:
 
     @cached_property
     def comparisons(self) -> tuple[IntArray, IntArray]:
-        """Prefix sums over outputs, down and across, of the comparisons that do not fall into padding."""
+        """Prefix sums over outputs, down and across, of the comparisons outside padding."""
         counts = []
         for axis in range(2):
             positions = np.arange(self.slide.outputs[axis])[:, None] * self.slide.stride[axis]
@@ -69,7 +69,7 @@ class PoolShape:
 
 
 def pool_shape(workload: Workload, config: Config) -> PoolShape:
-    """Return the features of max pooling on a machine."""
+    """Return the features of max pooling."""
     sizes = workload.parameters
     return PoolShape(
         batches=-(-sizes["N"] // config.batch),

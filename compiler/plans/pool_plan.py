@@ -57,7 +57,6 @@ class PoolTable(NamedTuple):
         return cls(channels, tile_rows, tile_columns, threads, along_rows > 0, products > 0)
 
     def take(self, chosen: IntArray | BoolArray) -> PoolTable:
-        """Return some of the plans, by number or by mask."""
         return PoolTable(*(array[chosen] for array in self))  # type: ignore[arg-type]
 
     def to_plans(self) -> list[PoolPlan]:

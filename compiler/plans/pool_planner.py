@@ -14,7 +14,7 @@ from accel.compiler.plans.pool_steps import PoolStepModel
 from accel.core.config import Config
 
 _THREAD_COUNTS = (1, 2)
-"""Numbers of virtual threads that are tried if none is requested."""
+"""Numbers of virtual threads to try if none is requested."""
 _SIZES_TRIED = 12
 """Tile sizes per dimension."""
 _BRIEF_STEPS = 24
@@ -30,15 +30,9 @@ def pool_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[PoolPlan]]:
-    """Return the most promising plans, best first, or none if no plan has the given sizes.
+    """Find candidates, see ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's.
 
-    Among plans that are as good as the best, those that read fewer bytes come first, then those with fewer
-    threads.
-
-    Args:
-        threads: only plans with this number of virtual threads, or None for any.
-        fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
-        quick: ignored, since the search is short.
+    Ties with the best are ordered by bytes read, then threads. Quick searches are no shorter.
     """
     candidates = [
         candidate
@@ -66,7 +60,7 @@ def pool_candidates(
 
 
 def all_pool_candidates(shape: PoolShape, config: Config) -> list[Candidate[PoolPlan]]:
-    """Return every plan with spread tile sizes that fits, with its prediction."""
+    """Return all plans, see ``Planner.enumerate``."""
     return [
         candidate
         for products in shape.identity_product_choices
@@ -98,7 +92,6 @@ def _has_plans(shape: PoolShape, config: Config, threads: int) -> bool:
 
 
 def _smallest_needs(shape: PoolShape, config: Config) -> dict[str, int]:
-    """Return the elements of each scratchpad that the smallest tiles need, without products."""
     smallest = PoolPlan(channels=1, rows=1, columns=1, threads=1, thread_axis="channels")
     needs = _sizes(shape, config, smallest).buffer_elements()
     return {name: int(elements[0]) for name, elements in needs.items()}

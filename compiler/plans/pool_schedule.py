@@ -10,7 +10,7 @@ With 2 threads along rows, a schedule has these loops::
 
 The compute unit loads the input into accumulators. Alternatively the load unit loads it into ``inp``, and
 products with an identity matrix copy it into accumulators. Then elements that are a stride apart can become
-neighbours, so that maxima can take the place of elements that no other window needs.
+neighbours, so that maxima can overwrite elements that no other window needs.
 """
 
 from typing import NamedTuple
@@ -60,7 +60,6 @@ class _Sources(NamedTuple):
 
 
 def _load(s: Schedule, machine: Machine) -> _Sources:
-    """Let the compute unit load elements into accumulators."""
     across = [stage for stage in s.stages if stage.name == ROWS]
     for stage in across:
         stage.set_scope(machine.acc_buffer)
@@ -68,7 +67,7 @@ def _load(s: Schedule, machine: Machine) -> _Sources:
 
 
 def _copy_by_products(s: Schedule, workload: Workload, machine: Machine) -> _Sources:
-    """Copy elements by products with an identity matrix, in a stage for each phase of rows and columns."""
+    """Copy elements by products, in a stage for each phase of rows and columns."""
     down, right = workload.parameters["stride"]
     data = s.tensor("data")
     across = [s[phase] for phase in s.split_phases(ROWS, 2, down)]

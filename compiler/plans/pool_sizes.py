@@ -1,4 +1,4 @@
-"""Sizes that follow from plans of max pooling: tiles, buffers, slots, and which plans fit."""
+"""Sizes that follow from plans of max pooling: tiles, buffers, slots, and plans that fit."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class PoolSizes:
     """Sizes of tiles for each plan of a table.
 
     Attributes:
-        has_two_stages: whether maxima across a window's rows are a stage of their own.
-        product_copy_slots: slots in which a product copies an element, including a reset.
+        has_two_stages: whether maxima across a window's rows are a separate stage.
+        product_copy_slots: slots in which a product copies an element, with a reset.
     """
 
     def __init__(self, shape: PoolShape, config: Config, table: PoolTable) -> None:
@@ -59,7 +59,6 @@ class PoolSizes:
 
     @cached_property
     def taps(self) -> tuple[Taps, Taps]:
-        """The elements of windows, down and across."""
         return Taps.of(self.slide, 0), Taps.of(self.slide, 1)
 
     # --- which plans fit ---------------------------------------------------------------------------------
@@ -75,14 +74,12 @@ class PoolSizes:
         return np.where(self.table.threads == 1, ~self.table.along_rows, has_work)
 
     def fits(self) -> BoolArray:
-        """Return which plans' buffers fit the scratchpads."""
         fits = self._stores_contiguously() if self.uses_products else np.full(self.row_tiles.shape, True)
         for name, elements in self.buffer_elements().items():
             fits = fits & (elements <= SCRATCHPADS[name].depth(self.config))
         return fits
 
     def buffer_elements(self) -> dict[str, IntArray]:
-        """Return the elements that plans' buffers need, by scratchpad."""
         table = self.table
         copies = table.channels * table.threads
         if self.uses_products:
@@ -97,7 +94,7 @@ class PoolSizes:
         return {"acc": copies * (rows * columns + apart + table.rows * table.columns)}
 
     def _stores_contiguously(self) -> BoolArray:
-        """Return which plans' maxima lie without gaps, although they take the place of copied elements.
+        """Return which plans' maxima lie without gaps, although they overwrite copied elements.
 
         A phase with more elements than a tile has outputs would leave gaps between its rows or columns.
         """
@@ -117,7 +114,7 @@ class PoolSizes:
     # --- work of tiles -----------------------------------------------------------------------------------
 
     def span(self, axis: int, number: IntArray, part: IntArray) -> TileSpan:
-        """Return the span of a tile, given its number along an axis and the outputs of a tile."""
+        """Return the span of a tile, given its number along an axis and a tile's outputs."""
         slide, size, before = self.slide, self.slide.size[axis], self.slide.padding[axis]
         begin = np.minimum(number * part, slide.outputs[axis])
         end = np.minimum(begin + part, slide.outputs[axis])
@@ -130,7 +127,6 @@ class PoolSizes:
         return TileSpan(begin, part, end - begin, inputs, comparisons[end] - comparisons[begin])
 
     def total_inputs(self, axis: int, part: IntArray) -> IntArray:
-        """Return the rows or columns of the input that all tiles load."""
         outputs = self.slide.outputs[axis]
 
         def inputs(size: int) -> int:
@@ -139,7 +135,7 @@ class PoolSizes:
         return _for_each_size(inputs, part)
 
     def alu_slots(self, down: TileSpan, across: TileSpan) -> tuple[IntArray, IntArray]:
-        """Return the slots of a tile, per block of channels: of maxima across, and of those down."""
+        """Return a tile's slots per block of channels: of maxima across, and of those down."""
         copies = down.outputs * across.outputs * COPY_SLOTS
         if not self.has_two_stages:
             slots = copies + down.comparisons * across.outputs + across.comparisons * down.outputs
@@ -197,7 +193,7 @@ class PoolSizes:
 
     @property
     def tile_instructions(self) -> int:
-        """Instructions of the compute unit for a tile, if products copy."""
+        """Instructions of the compute unit per tile, if products copy."""
         down, across = self.phases
         first, second = (len(taps.others) for taps in reversed(self.taps))
         first = first + COPY_SLOTS * (not across.is_in_place)

@@ -1,8 +1,8 @@
 """The steps of max pooling for the pipeline model: each tile is one.
 
-If the compute unit loads elements into accumulators itself, loads and comparisons alternate, and only stores
-overlap with them. Good plans have few large loads. If products copy elements into accumulators, loads overlap
-too, and good plans have few slots.
+If the compute unit loads elements into accumulators, loads and comparisons alternate, and only stores overlap
+with them. Good plans then have few large loads. If products copy elements, loads overlap too, and good plans
+have few slots.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ class PoolStepModel:
     def _start(self) -> tuple[FloatArray, FloatArray]:
         """Return when compute unit and read port are free: after the first instructions and the micro-ops.
 
-        An instruction repeats its micro-ops in two loops, so that the two longest dimensions of a tile need
-        none.
+        An instruction repeats its micro-ops in two loops, so that a tile's two longest dimensions need none.
         """
         table, config = self.table, self.config
         dimensions = np.sort(np.stack([table.channels, table.rows, table.columns]), axis=0)

@@ -1,4 +1,4 @@
-"""The cycles in which a program of tiled sums starts: after instructions, micro-ops, resets and the bias."""
+"""The start of a program of tiled sums: after instructions, micro-ops, resets and the bias."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from accel.core.config import INSTRUCTION_BYTES, UOP_BYTES
 from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, compute_depth
 
 DISPATCH_CYCLES = 12
-"""Cycles after the first instructions in which the load unit gets its first one, at most."""
+"""Largest number of cycles from the first instructions to the load unit's first one."""
 _DECODE_CYCLES = 3
 """Cycles from the first instructions to the request of micro-ops."""
 _FIXED_INSTRUCTIONS = 3
@@ -23,8 +23,8 @@ class ProgramStart:
 
     Attributes:
         compute, port, load: cycles in which the compute unit, the read port and the load unit are free.
-        late_acc_beats: beats of the compute unit's second LOAD, if it follows the operands of the first
-            step, else 0. It loads the bias, or micro-ops that only steps after the bias need.
+        late_acc_beats: beats of the compute unit's second LOAD, if it follows the operands of the first step,
+            else 0. It loads the bias, or micro-ops that only steps after the bias need.
     """
 
     def __init__(self, sizes: TileSizes) -> None:
@@ -54,7 +54,7 @@ class ProgramStart:
             self._load_resident_bias(sizes)
 
     def _load_resident_bias(self, sizes: TileSizes) -> None:
-        """Load the bias before the first product. The last LOAD of the first step waits for its request."""
+        """Load the bias before the first product. The first step's last LOAD waits for its request."""
         config, is_resident = sizes.config, sizes.bias_resident
         inputs = sizes.step_inputs * config.inp_element_bytes / config.bus_bytes
         self.load = np.where(is_resident, np.maximum(self.load, self.compute - inputs), self.load)

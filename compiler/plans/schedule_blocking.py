@@ -1,4 +1,4 @@
-"""Scheduling steps that the default schedules of all operators share: blocks, accumulators, threads."""
+"""Scheduling steps of all default schedules: blocks, accumulators, threads."""
 
 from accel.compiler.expr.scalar_expressions import IterVar
 from accel.compiler.expr.tensor_expressions import Tensor
@@ -26,12 +26,10 @@ def compute_in_accumulators(s: Schedule, workload: Workload, machine: Machine) -
 def requantize_in_store(
     s: Schedule, workload: Workload, machine: Machine, tile: IterVar, outer: IterVar | None
 ) -> None:
-    """Let the store unit requantize the tiles of a workload's output.
+    """Let the store unit of a machine with ``post=1`` requantize the tiles of the output.
 
-    Args:
-        machine: a machine with ``post=1``.
-        outer: the loop of the output in which parameters are loaded. If PAR can hold the parameters of all
-            channels, or ``outer`` is None, the program loads them once.
+    Parameters are loaded in the loop ``outer`` of the output, or once if that is None or PAR can hold those
+    of all channels.
     """
     output = s[workload.output]
     scope = machine.par_buffer
@@ -49,12 +47,9 @@ def requantize_in_store(
 def load_residual(
     s: Schedule, workload: Workload, machine: Machine, stage: Stage, tile: IterVar, *, product: bool
 ) -> None:
-    """Load the residual of each tile.
+    """Load the residual of each tile, which ``stage`` in the accumulators adds.
 
-    Args:
-        s: the schedule of a workload with a residual that the store unit does not add.
-        stage: the stage in the accumulators that adds the residual.
-        product: ``residual_product`` of :class:`~accel.compiler.plans.conv_plan.ConvPlan`.
+    ``product`` is the plan's ``residual_product``.
     """
     assert workload.residual is not None
     output = s[workload.output]
@@ -66,10 +61,9 @@ def load_residual(
 
 
 def split_blocks(stage: Stage, config: Config) -> tuple[tuple[IterVar, IterVar], tuple[IterVar, IterVar]]:
-    """Split the first two axes by the shape of an accumulator element, or the last two of three.
+    """Split the first two axes, or the last two of three, by the shape of an accumulator element.
 
-    Returns:
-        The two loops over blocks, and the two loops inside a block.
+    Return the two loops over blocks, and the two loops inside a block.
     """
     y, x = stage.axis[-2:] if len(stage.axis) == 3 else stage.axis[:2]
     batch, outputs = config.batch, config.block_out
@@ -87,7 +81,7 @@ def tensorize_elements(stage: Stage, machine: Machine) -> None:
 
 
 def load_stage(s: Schedule, data: Tensor, scope: Scope) -> Stage:
-    """Return the stage that loads an input. It also subtracts the input's zero point, if there is one."""
+    """Return the stage that loads an input and subtracts its zero point, if any."""
     if data in s.inputs:
         return s[s.cache_read(data, scope)]
     s[data].set_scope(scope)
@@ -95,12 +89,10 @@ def load_stage(s: Schedule, data: Tensor, scope: Scope) -> Stage:
 
 
 def make_resident(stage: Stage, output: Stage, loop: IterVar | None, *, prefetch: bool) -> None:
-    """Keep the data of a loading stage in its scratchpad.
+    """Keep a loading stage's data in its scratchpad, for one iteration of ``loop`` or the whole program
+    (None).
 
-    Args:
-        loop: the loop of the output for one iteration of which the data stays, or None for the whole
-            program.
-        prefetch: whether a second buffer holds the data of the loop's next iteration.
+    With ``prefetch``, a second buffer holds the data of the loop's next iteration.
     """
     if loop is None:
         stage.keep_root()
@@ -111,8 +103,7 @@ def make_resident(stage: Stage, output: Stage, loop: IterVar | None, *, prefetch
 def bind_threads(stage: Stage, axis: IterVar, count: int) -> tuple[IterVar, IterVar]:
     """Turn ``count`` consecutive iterations of a loop into virtual threads.
 
-    Returns:
-        The remaining outer loop, and the loop over the threads.
+    Return the remaining outer loop, and the loop over the threads.
     """
     outer, thread = stage.split(axis, count, names=(axis.name, f"{axis.name[0]}v"))
     stage.bind(thread, thread_axis("vthread"))

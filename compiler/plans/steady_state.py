@@ -1,7 +1,7 @@
 """Extrapolation of long programs: the pipeline model skips the steps of the steady state.
 
 The model executes the first steps of a plan, measures its pace, skips whole periods, and executes the last
-steps. The skipped steps take the work of the busiest unit, times the pace that was measured.
+steps. The skipped steps take the work of the busiest unit, times the measured pace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_STEPS = 192
 _LAST_STEPS_DIVISOR = 4
 """Ratio of all executed steps to those after the skipped ones."""
 _MIN_PERIODS = 3
-"""Periods that the model executes at least, within the limit of the next constant."""
+"""Least periods that the model executes, within the limit of the next constant."""
 _MAX_STEPS_FACTOR = 4
 """The number of executed steps grows at most by this factor to contain these periods."""
 
@@ -28,8 +28,8 @@ _MAX_STEPS_FACTOR = 4
 class SampledSteps(NamedTuple):
     """The steps of each plan that the model executes.
 
-    For example, a plan of 1,000 steps with a period of 8 executes steps 0 to 143, skips 808, and executes
-    the last 48. The pace is measured from step 72 to 143.
+    For example, a plan of 1,000 steps with a period of 8 executes steps 0 to 143, skips 808, and executes the
+    last 48. The pace is measured from step 72 to 143.
 
     Attributes:
         first: number of steps before the skipped ones, or -1 if the model executes all steps.
@@ -42,7 +42,7 @@ class SampledSteps(NamedTuple):
 
 
 def sample_steps(work: PlanWork, max_steps: int) -> SampledSteps:
-    """Choose the steps that the model executes, in whole periods or, if those are long, rounds of threads."""
+    """Choose the steps to execute, in whole periods or, if those are long, rounds of threads."""
     executed = np.clip(work.period * _MIN_PERIODS, max_steps, max_steps * _MAX_STEPS_FACTOR)
     unit = np.where(work.period * _MIN_PERIODS <= executed, work.period, work.threads)
     last = ceil_div(ceil_div(executed, _LAST_STEPS_DIVISOR), unit) * unit
@@ -92,11 +92,7 @@ class SteadyState:
         self._skipped_stores = np.maximum(self.store_beats - executed_stores, 0) * store_pace
 
     def skipped_cycles(self, plans: IntArray, measured: FloatArray) -> FloatArray:
-        """Return the cycles of the skipped steps of plans.
-
-        Args:
-            measured: cycles of their steps from ``measured_from`` on.
-        """
+        """Return the cycles of skipped steps. ``measured`` are the cycles from ``measured_from`` on."""
         begin, end = self._sample.measured_from[plans], self._sample.first[plans]
         slots, port, beats, stores = (
             one[end, plans] - one[begin, plans]
@@ -122,8 +118,7 @@ class SteadyState:
     def _reload_stalls(
         self, plans: IntArray, slack: FloatArray, port_cycles: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the stalls for data that is reloaded at once, and the port's cycles for all other
-        transfers.
+        """Return the stalls for data that is reloaded at once, and the port's cycles for other transfers.
 
         The compute unit continues during such a reload for as long as the other threads have data.
 

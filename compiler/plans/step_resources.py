@@ -1,7 +1,7 @@
 """The buffers and accumulators that steps use, and the constant times of their LOADs and STOREs.
 
-The clocks of buffers are flat arrays: a row of plans for each thread's buffer, and a last row that nobody
-waits for. Steps refer to them by flat index. A step without a LOAD fills the last row.
+Clocks of buffers are flat arrays: a row of plans for each thread's buffer, and a last row that nobody waits
+for. Steps refer to them by flat index. A step without a LOAD fills the last row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOKEN_DELAY = 1
 NEVER = -1e18
 """A cycle before all others."""
 _LOAD_OVERHEAD = 3
-"""Cycles for which a LOAD is in flight, in addition to latency and beats."""
+"""Cycles that a LOAD is in flight, in addition to latency and beats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,6 @@ class OperandLoads:
 
     @cached_property
     def is_any(self) -> list[bool]:
-        """Whether any plan has LOADs, for each step."""
         return list(np.any(self.is_present, axis=1).tolist())
 
 
@@ -58,8 +57,7 @@ class TileStores:
     """The STOREs of steps, arrays of shape (steps, plans).
 
     Attributes:
-        startup: cycles from the last slot to the first beat. They are fewer if pieces are stored before
-            that slot.
+        startup: cycles from the last slot to the first beat, fewer if pieces are stored before that slot.
         data_cycles: cycles of all beats.
         queue_cycles: how long the STORE occupies the outstanding bursts.
         until_last_piece: least cycles from the first beat to the last, because the last piece waits for the
@@ -77,7 +75,6 @@ class TileStores:
 
     @cached_property
     def is_any(self) -> list[bool]:
-        """Whether any plan has a STORE, for each step."""
         return list(np.any(self.is_present, axis=1).tolist())
 
 
@@ -102,11 +99,7 @@ class StepResources:
 
 
 class ResourceTable:
-    """Computes the resources of a table of steps.
-
-    Args:
-        store_pace: cycles per beat of a STORE.
-    """
+    """Computes the resources of steps. ``store_pace`` is the cycles per beat of a STORE."""
 
     def __init__(self, config: Config, steps: StepTable, threads: IntArray, store_pace: float) -> None:
         self._config, self._steps, self._threads, self._store_pace = config, steps, threads, store_pace
@@ -120,7 +113,6 @@ class ResourceTable:
         return np.asarray(row * self._count + np.arange(self._count))
 
     def resources(self) -> StepResources:
-        """Return the buffers and accumulators of steps."""
         steps, config = self._steps, self._config
         slots = steps.product_slots
         slots = slots if steps.reset_slots is None else slots + steps.reset_slots

@@ -2,7 +2,7 @@
 
 Products with an identity matrix copy the elements of each remainder, a *phase*, next to one another. For
 example, windows of 3 with stride 2 read taps 0 and 2 from phase 0, and tap 1 from phase 1. Within a phase,
-neighbouring windows read neighbouring elements, so that a maximum can take the place of an element.
+neighbouring windows read neighbouring elements, so that a maximum can overwrite an element.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class StridePhases:
     """The phases of one axis of the input (0: rows, 1: columns).
 
     Attributes:
-        is_in_place: whether maxima take the place of the phase that they start from.
+        is_in_place: whether maxima overwrite the phase that they start from.
         starts_with_outputs: whether that phase has no more elements than there are outputs.
         has_one_start: whether that phase has no other tap.
         taps: by phase, the offsets of its taps within the phase.
@@ -52,8 +52,8 @@ class StridePhases:
 
         Args:
             part: outputs of a part. The last part can have fewer, and holds what exists.
-            clips_front: whether elements before the input reduce the number. Otherwise the part has the
-                same number of additional elements at its end.
+            clips_front: whether elements before the input reduce the number. Otherwise the part has as many
+                more elements at its end.
         """
         numbers = []
         for phase, taps in self.taps.items():
@@ -63,7 +63,7 @@ class StridePhases:
         return np.asarray(sum(numbers))
 
     def max_loaded(self, part: IntArray) -> IntArray:
-        """Return the most elements of the input between the first and the last that parts of outputs read."""
+        """Return the most elements of the input that parts of outputs span."""
         spans: list[IntArray] = []
         for is_first in (True, False):
             starts = {
@@ -80,7 +80,6 @@ class StridePhases:
         return np.asarray(np.minimum(self._size, longest))
 
     def loaded(self, begin: IntArray, part: IntArray) -> IntArray:
-        """Return the elements that a LOAD brings for a part of the outputs, given its first output."""
         starts = [
             phase + self._stride * np.maximum(begin + min(taps), 0) for phase, taps in self.taps.items()
         ]

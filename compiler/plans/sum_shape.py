@@ -2,7 +2,7 @@
 
 The output has channels and pixels (rows and columns). A sum runs over blocks of input channels, the *depth*,
 and over the taps of a kernel. In a matrix product the rows are pixels, the columns channels, and the kernel
-has one tap. Subclasses say which part of the input an output needs, and how tensors lie in DRAM.
+has one tap.
 """
 
 from __future__ import annotations
@@ -32,14 +32,13 @@ class SumShape(ABC):
     Attributes:
         batches, channels, depth: blocks of the batch, and of a group's output and input channels.
         has_weights: False for means, whose products all need the same block.
-        is_diagonal: whether each block of output channels sums up one block of input channels only, as in a
+        is_diagonal: whether each block of output channels sums up one block of input channels, as in a
             depthwise convolution. Then ``depth`` is 1.
-        has_bias, has_residual: whether the epilogue adds a bias, or has a second tensor.
-        holds_residual: whether the second tensor has one element for all pixels of a block of channels.
+        holds_residual: whether the residual has one element for all pixels of a block of channels.
         can_add_by_product: whether the GEMM core can add a residual.
         stored_bytes: bytes of an element of the output, and of the residual.
-        residual_product: whether the load unit loads the residual, and the GEMM core adds its product with an
-            identity matrix.
+        residual_product: whether the load unit loads the residual, and the GEMM core adds it by an identity
+            matrix.
     """
 
     groups: int
@@ -90,26 +89,24 @@ class SumShape(ABC):
 
     @property
     def residual_blocks(self) -> int:
-        """Blocks of the residual, or 0 without one."""
         if not self.has_residual:
             return 0
         return self.groups * self.batches * self.channels if self.holds_residual else self.output_blocks
 
     @property
     def gemm_slots(self) -> int:
-        """Slots of all GEMM micro-ops, which are the same for every plan."""
+        """Slots of all GEMM micro-ops, the same for every plan."""
         blocks = self.groups * self.batches * self.channels * self.depth
         down, across = (int(self.tap_counts(axis)[-1, -1]) for axis in (0, 1))
         return blocks * down * across
 
     @property
     def slots(self) -> int:
-        """Slots of the compute unit, which are the same for every plan."""
+        """Slots of the compute unit, the same for every plan."""
         return self.gemm_slots + self.output_blocks * self.pass_slots
 
     @property
     def residual_in_accumulators(self) -> bool:
-        """Whether the compute unit loads the residual into accumulators."""
         return self.has_residual and not self.epilogue_in_store and not self.residual_product
 
     @property
@@ -122,7 +119,6 @@ class SumShape(ABC):
         return config.bus_bytes / config.lanes if self.epilogue_in_store else 1.0
 
     def residual_variants(self: SumShapeT) -> list[SumShapeT]:
-        """Return the operator with each way to add its residual."""
         has_choice = self.has_residual and self.can_add_by_product and not self.epilogue_in_store
         return [self, replace(self, residual_product=True)] if has_choice else [self]
 
@@ -142,11 +138,9 @@ class SumShape(ABC):
 
     @abstractmethod
     def loaded_extent(self, axis: int, output: Count, outputs: Count, tap: Count, taps: Count) -> IntArray:
-        """Return the rows or columns that a tile loads, without padding.
+        """Return the rows or columns that a tile's step loads, without padding.
 
-        Args:
-            output, outputs: the tile's first output and their number.
-            tap, taps: the step's first tap and their number.
+        ``output`` and ``tap`` are its first, ``outputs`` and ``taps`` their numbers.
         """
 
     @abstractmethod
@@ -154,10 +148,9 @@ class SumShape(ABC):
         """Return about ``count`` numbers of rows or columns of a tile that are worth trying."""
 
     def reuses_rows_of_tile_above(self, rows_apart: IntArray, taps: IntArray) -> BoolArray:
-        """Return whether the last step of a tile and the first step of the tile below need the same input.
+        """Return whether a tile's last step and the first step of the tile below need the same input.
 
-        Args:
-            taps: rows of the kernel in a step.
+        ``taps`` are the rows of the kernel in a step.
         """
         del rows_apart
         return np.zeros_like(taps, dtype=bool)
@@ -184,20 +177,19 @@ class SumShape(ABC):
         return np.asarray(0 * row)
 
     def distinct_tiles(self, axis: int, part: int, taps: int) -> int:
-        """Return how many different patterns of executed products tiles of ``part`` outputs have.
+        """Return the number of patterns of executed products among tiles of ``part`` outputs.
 
-        Steps of ``taps`` taps count separately. Each pattern needs micro-ops of its own.
+        Steps of ``taps`` taps count separately. Each pattern needs its own micro-ops.
         """
         return _distinct_tiles(self, axis, part, taps)
 
     def total_extent(self, axis: int, part: int, taps: int) -> int:
-        """Return the rows or columns that all tiles of ``part`` outputs load, in steps of ``taps`` taps."""
         return _total_extent(self, axis, part, taps)
 
     def residual_beats(
         self, config: Config, batches: IntArray, channels: IntArray, output: Transfer
     ) -> FloatArray:
-        """Return the beats in which the store unit loads the residual of a tile with this ``output``."""
+        """Return the beats in which the store unit loads a tile's residual."""
         if not self.has_residual:
             return 0.0 * output.beats
         if not self.holds_residual:
@@ -208,8 +200,9 @@ class SumShape(ABC):
     # --- how tensors lie in DRAM -----------------------------------------------------------------------
 
     @abstractmethod
-    def input_transfer(self, config: Config, rows: IntArray, columns: IntArray, depth: IntArray) -> Transfer:
-        """Return the cost of loading a part of the input."""
+    def input_transfer(
+        self, config: Config, rows: IntArray, columns: IntArray, depth: IntArray
+    ) -> Transfer: ...
 
     @abstractmethod
     def weight_transfer(
@@ -224,7 +217,7 @@ class SumShape(ABC):
         """Return the cost of storing a part of the output, or of loading the residual."""
 
     def channel_transfer(self, element_bytes: int, config: Config, channels: IntArray) -> Transfer:
-        """Return the cost of loading one element per block of channels, for example a bias."""
+        """Return the cost of loading one element per block of channels, such as a bias."""
         return box_transfer(config, element_bytes, (1, 1), (1, 1), channels)
 
     def bias_is_resident(self, pixels_outer: BoolArray, fits: BoolArray) -> BoolArray:

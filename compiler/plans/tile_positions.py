@@ -12,8 +12,7 @@ from accel.compiler.plans.tile_sizes import TileSizes
 class LoopRounds:
     """Iterations of a plan's loops. The loop over threads is the innermost one: a *round* is all its threads.
 
-    Attributes:
-        positions: rounds over the pixels of the output.
+    ``positions`` are rounds over the pixels of the output.
     """
 
     def __init__(self, sizes: TileSizes) -> None:
@@ -35,15 +34,13 @@ class StepPositions:
     Attributes:
         exists: whether there is such a tile and step. The last round of a loop can lack some threads.
         is_first, is_last: whether the step is its tile's first, or last.
-        is_last_round: whether the tile belongs to the last round of tiles.
         position, channel_round: rounds of the tile over pixels, and over channels.
         row, rows, column, columns: first row and column of the output, and the numbers of both.
         first_channel, channels: first block of output channels, and number of blocks.
-        batches, depth: blocks of the batch and of input channels.
+        batches, depth, input_blocks: blocks of the batch, of the sum, and of the step's input channels.
         tap, taps: first row of the kernel, and number of rows.
-        input_blocks: blocks of input channels that the step needs.
         has_one_channel: whether the thread has the same channels in all its tiles.
-        holds_inputs, holds_weights: whether the buffers of the step already hold the operand.
+        holds_inputs, holds_weights: whether the buffers already hold the operand.
         loaded_inputs, loaded_weights: share of a step's operand that is loaded, for this step or a later one.
     """
 
@@ -106,7 +103,6 @@ class StepPositions:
         sizes, shape, thread, threads = loops.sizes, loops.shape, self.thread, loops.table.threads
 
         def of_thread(along: BoolArray, iterations: IntArray) -> IntArray:
-            """Return the iterations of a loop that a thread executes."""
             return np.where(along, divide(iterations - thread + threads - 1, threads)[0], iterations)
 
         has_one_step = of_thread(sizes.along_depth, sizes.depth_steps) * sizes.kernel_steps == 1
@@ -129,8 +125,8 @@ class StepPositions:
     def _spread_prefetches(self, loops: LoopRounds) -> None:
         """Determine how much each step loads.
 
-        Prefetched data of the outermost loop's first iteration is loaded at once, that of later iterations
-        during the tiles of the iteration before.
+        Prefetched data of the outermost loop's first iteration is loaded at once, that of later ones during
+        the tiles of the iteration before.
         """
         sizes, shape, config = loops.sizes, loops.shape, loops.sizes.config
         channels, threads = loops.table.channels, loops.table.threads
@@ -179,8 +175,8 @@ def _prefetch_share(
 ) -> FloatArray:
     """Return the share of a step's resident operand that is prefetched during the step.
 
-    The first iteration of the outermost loop may be too short. Then the rest is loaded with the first tile of
-    the second iteration.
+    If the first iteration of the outermost loop is too short, the rest is loaded with the first tile of the
+    second one.
 
     Args:
         tiles: number of tiles in an iteration of the outermost loop.

@@ -1,4 +1,4 @@
-"""Sizes that follow from plans of sums of products: tiles, steps, buffers, and which plans fit."""
+"""Sizes that follow from plans of sums of products: tiles, steps, buffers, and plans that fit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from accel.core.config import Config
 from accel.core.scratchpad_specs import SCRATCHPADS
 
 _CLIPPED_UOP_FACTOR = 2
-"""Micro-ops of a loop that padding clips, relative to a loop without clipping (a rough average)."""
+"""Micro-ops of a loop that padding clips, relative to one without clipping (a rough average)."""
 _MAX_FINAL_PIECES = 16
-"""Pieces that the products of the last tiles are split into at most, each with micro-ops of its own."""
+"""Most pieces of the products of the last tiles, each with its own micro-ops."""
 _EPILOGUE_UOPS = 8
 """Micro-ops other than those of products (a rough average)."""
 
@@ -24,7 +24,6 @@ class TileSizes:
     """Sizes of tiles, steps and buffers for each plan of a table.
 
     Attributes:
-        pixels_outer: whether the outermost loop runs over pixels.
         depth_steps, kernel_steps: parts of the depth, and of the kernel's rows.
         accumulators: those of all threads, without a residual's.
         identity_blocks: blocks of the identity matrix, which stay in ``wgt``.
@@ -71,7 +70,6 @@ class TileSizes:
     # --- which plans fit ---------------------------------------------------------------------------------
 
     def fits(self) -> BoolArray:
-        """Return which plans' buffers and micro-ops fit the scratchpads, and their tokens the counters."""
         return self.buffers_fit() & self.micro_ops_fit()
 
     def micro_ops_fit(self) -> BoolArray:
@@ -88,7 +86,6 @@ class TileSizes:
         return fits
 
     def buffer_elements(self) -> dict[str, IntArray]:
-        """Return the elements that plans' buffers need, by scratchpad."""
         bias_resident, table, elements = self.bias_resident, self.table, {}
         bias: IntArray | int = 0
         if self.shape.epilogue_in_store:
@@ -154,9 +151,9 @@ class TileSizes:
     def micro_ops(self) -> FloatArray:
         """Estimate of the micro-ops that a plan loads.
 
-        An instruction repeats its micro-ops in two loops, so that the two longest loops of a tile need none.
-        Each thread and each pattern of executed products has micro-ops of its own. Resident operands lie at
-        a different address in each step, which multiplies the patterns. The products of the last tiles are
+        An instruction repeats its micro-ops in two loops, so that a tile's two longest loops need none. Each
+        thread and each pattern of executed products has its own micro-ops. Resident operands lie at a
+        different address in each step, which multiplies the patterns. The products of the last tiles are
         split into pieces, with further micro-ops.
         """
         table, shape = self.table, self.shape
@@ -213,7 +210,6 @@ class TileSizes:
         return has_work
 
     def instructions(self) -> IntArray:
-        """Estimate the number of instructions of each plan."""
         shape = self.shape
         per_step = 2 + np.where(shape.taps > 1, self.table.depth, 1)
         number: IntArray = self.tiles * (self.steps * per_step + shape.passes + 1 + shape.has_residual)

@@ -1,4 +1,4 @@
-"""The steps of tiled sums for the pipeline model, with the loads, computations and stores of each."""
+"""The steps of tiled sums for the pipeline model: loads, computations and stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from accel.core.config import Config
 
 
 class TileStepModel:
-    """Computes the steps of plans of tiled sums: each step of a tile is one, threads take turns."""
+    """Computes the steps of plans of tiled sums, one per step of a tile. Threads take turns."""
 
     def __init__(self, shape: SumShape, config: Config, table: PlanTable) -> None:
         self.shape, self.config, self.table = shape, config, table
@@ -50,8 +50,8 @@ class TileStepModel:
         )
 
     def _reloads(self, sizes: TileSizes, loops: LoopRounds) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return after how many steps plans reload data that they keep for several tiles, in how many steps
-        they do so, and the beats.
+        """Return the period of reloads of data that plans keep for several tiles, the steps over which they
+        are spread, and their beats.
 
         The first row of the table that applies to a plan decides. Without resident operands, a plan whose
         tiles have one step keeps the weights while channels are outermost, and reloads them at once.
@@ -161,8 +161,10 @@ class TileStepModel:
     def _split_last_steps(
         self, steps: StepTable, at: StepPositions, sizes: TileSizes, weight_beats: FloatArray
     ) -> None:
-        """Split the last step of each thread in the last tile by channels, where that saves time, as
-        :mod:`~accel.compiler.codegen.split_last_steps` does. The saved cycles are spread over the steps."""
+        """Split the last step of each thread in the last tile by channels, where that saves time.
+
+        :mod:`~accel.compiler.codegen.split_last_steps` does so. The saved cycles are spread over the steps.
+        """
         assert steps.operand_loads is not None
         assert steps.store_pieces is not None
         threads, depth = sizes.table.threads, sizes.table.depth
@@ -203,7 +205,7 @@ class TileStepModel:
         steps.overlapped_slots = steps.final_slots * (1 - 1 / steps.store_pieces)
 
     def _operand_loads(self, at: StepPositions) -> tuple[Transfer, FloatArray]:
-        """Return the LOADs of both operands, and the beats of weights among them."""
+        """Return the LOADs of both operands, and the beats of weights."""
         shape, config = self.shape, self.config
         inputs = shape.input_transfer(
             config,
@@ -217,8 +219,7 @@ class TileStepModel:
         return loads, weights.beats * of_weights
 
     def _padding_words(self, at: StepPositions, sizes: TileSizes, is_later: BoolArray) -> FloatArray:
-        """Return the number of zero words around inputs. Rows of zeros stay if all tiles have the same
-        ones."""
+        """Return the zero words around inputs. Rows of zeros stay if all tiles have the same."""
         keeps_rows = is_later & (sizes.row_tiles * sizes.kernel_steps == 1)
         window = at.row, at.rows, at.column, at.columns, at.tap, at.taps
         words = self.shape.padding_words(*window, keeps_rows=keeps_rows)
@@ -226,15 +227,15 @@ class TileStepModel:
         return np.asarray(words * at.batches * at.input_blocks * is_loaded * 1.0)
 
     def _executed_taps(self, at: StepPositions) -> IntArray:
-        """Return the pairs of output pixels and taps of a step whose products are executed."""
+        """Return the executed pairs of output pixels and taps of a step."""
         shape = self.shape
         down = _box_sum(shape.tap_counts(0), at.row, at.rows, at.tap, at.taps)
         across = _box_sum(shape.tap_counts(1), at.column, at.columns, 0 * at.column, shape.kernel[1])
         return down * across
 
     def _bias_loads(self, at: StepPositions, sizes: TileSizes) -> Transfer:
-        """Return the LOADs of a bias that is not resident: once for the channels of the outermost loop, or
-        with each tile."""
+        """Return the LOADs of a bias that is not resident: once for the outermost loop's channels, or per
+        tile."""
         is_shared = ~sizes.pixels_outer & ~sizes.along_groups
         is_needed = np.where(
             is_shared,

@@ -17,8 +17,7 @@ class Transfer(NamedTuple):
         beats: cycles in which data is on the bus.
         bytes: bytes of the tensor. Beats can carry unused bytes in addition.
         stall_cycles: cycles without a beat, because a LOAD has the largest allowed number of outstanding
-            bursts. The first bursts are requested while the previous transfer is still running, so that
-            they do not stall.
+            bursts. The first bursts are requested during the previous transfer, so that they do not stall.
     """
 
     beats: FloatArray
@@ -28,11 +27,9 @@ class Transfer(NamedTuple):
     stall_cycles: FloatArray
 
     def where(self, is_present: BoolArray) -> Transfer:
-        """Replace the cost by zero where there is no transfer."""
         return Transfer(*(part * is_present for part in self))
 
     def times(self, count: IntArray) -> Transfer:
-        """Multiply the cost by the number of repetitions."""
         return Transfer(*(part * count for part in self))
 
 
@@ -47,8 +44,8 @@ def box_transfer(
     Contiguous rows merge into one run. One instruction moves many rows of equal distance. For example, 56
     rows of 14 elements from a picture that is 56 wide are one LOAD with 56 runs.
 
-    The addresses are unknown, so the numbers of beats and bursts are expected values: a run that is not
-    aligned to the bus may take one beat more, and a run that is not aligned to pages one burst more.
+    The addresses are unknown, so beats and bursts are expected values: an unaligned run may take one beat
+    more, and one that is not aligned to pages one burst more.
 
     Args:
         boxes, rows: how often boxes, and rows within a box, repeat, and their distance in elements.

@@ -13,7 +13,7 @@ from accel.compiler.target.memory_scope import Scope
 
 
 class PlacedLoops(Loops):
-    """The loops of a stage, and the operators that place it among the loops of other stages.
+    """The loops of a stage, and the operators that place it among other stages' loops.
 
     :class:`~accel.compiler.schedule.stage_graph.Stage` describes the attributes.
     """
@@ -32,11 +32,11 @@ class PlacedLoops(Loops):
 
     @abstractmethod
     def _stage_of(self, tensor: Self | Tensor) -> Self:
-        """Return the stage of a tensor in the same schedule."""
+        """Return the tensor's stage in the same schedule."""
 
     @abstractmethod
     def _check_reader(self, stage: Self) -> None:
-        """Refuse a stage that does not need this one, and any stage if this one is an output."""
+        """Refuse a stage that does not need this one, or any if this one is an output."""
 
     # --- operators -------------------------------------------------------------------------------
 
@@ -60,21 +60,12 @@ class PlacedLoops(Loops):
         self._record_step("compute_at", consumer=stage.name, axis=loop.name)
 
     def compute_root(self) -> None:
-        """Compute the whole tensor before the loops that read it.
-
-            for yo in range(8):         for y in range(64):
-                for y in range(8):          B[y] = A[y]
-                    B[y] = A[yo*8+y]    for yo in range(8):
-                for yi in range(8):         for yi in range(8):
-                    C[yo*8+yi] = B[yi]          C[yo*8+yi] = B[yo*8+yi]
-
-        This undoes :meth:`compute_at`.
-        """
+        """Compute the whole tensor before the loops that read it. This undoes :meth:`compute_at`."""
         self.attach, self.is_root = None, True
         self._record_step("compute_root")
 
     def keep_at(self, consumer: Self | Tensor, axis: IterVar | str, *, ahead: bool = False) -> None:
-        """Keep copied data resident in a scratchpad during a loop of ``consumer`` that encloses the loop of
+        """Keep copied data resident in a scratchpad during a loop of ``consumer`` around the loop of
         :meth:`compute_at`.
 
             for y in range(64):         for y in range(64):
@@ -82,12 +73,11 @@ class PlacedLoops(Loops):
                     B[j] = A[k*8+j]             B[k][j] = A[k*8+j]      only for y = 0
                     C[y] += B[j]                C[y] += B[k][j]
 
-        The buffer holds the data of all inner iterations. Resident data are not copied again, and virtual
-        threads that need the same data share them.
+        The buffer holds the data of all inner iterations. Virtual threads that need the same data share them.
 
         Args:
-            ahead: whether alternate iterations use a second buffer set, also across the outer loops. Then
-                the data of the next iteration can be copied during this one.
+            ahead: whether alternate iterations use a second buffer set, also across the outer loops, so that
+                the next iteration's data can be copied during this one.
 
         Raises:
             ScheduleError: the stage is not a copy into a scratchpad, or the axis is not a loop of the
@@ -119,8 +109,8 @@ class PlacedLoops(Loops):
         """Delay the first copy into inp_buffer or wgt_buffer until the first copy of ``other`` into
         acc_buffer is issued.
 
-        Loops do not change. Without the delay, DRAM serves all requests of the load unit, which runs ahead,
-        before those of the compute unit.
+        Otherwise DRAM serves all requests of the load unit, which runs ahead, before those of the compute
+        unit.
 
         Raises:
             ScheduleError: the stage is not a copy into inp_buffer or wgt_buffer, or ``other`` is not one into

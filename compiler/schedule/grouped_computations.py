@@ -1,9 +1,8 @@
 """Grouped computations: each output sums only the inputs of its group.
 
 ``S[o] = sum over c of A[o//rows*columns + c] * W[o, c]`` has groups of ``rows`` outputs and ``columns``
-inputs. For example, a depthwise convolution has one of each. A GEMM core multiplies whole blocks, so smaller
-groups are merged: the sum runs over the inputs of several groups, and an output's weights for the other
-groups are zero.
+inputs. A depthwise convolution has one of each. A GEMM core multiplies whole blocks, so smaller groups are
+merged: the sum runs over the inputs of several groups, with zero weights for other groups.
 """
 
 from math import gcd, lcm
@@ -51,8 +50,8 @@ class Groups(NamedTuple):
 
 
 def wide_weights(name: str, groups: Groups, merged: int) -> Compute:
-    """Return the weights of ``merged`` groups side by side. All but those of an output's own group are zero,
-    see :class:`~accel.image.packed_layout.BlockDiagonal`."""
+    """Return the weights of ``merged`` groups side by side:
+    :class:`~accel.image.packed_layout.BlockDiagonal`."""
     weights = groups.weights.tensor
     assert isinstance(weights, Tensor)
     output = IterVar(groups.output.name, groups.output.extent)
@@ -118,7 +117,7 @@ def _rows(index: Linear, output: Expr, axis: IterVar) -> int:
 
 
 def groups_to_merge(count: int, rows: int, columns: int, blocks: tuple[int, int]) -> int:
-    """Return the number of groups that fill whole blocks of the GEMM core, at most all groups.
+    """Return the number of groups, of ``count``, that fill whole blocks of the GEMM core.
 
     For example, groups of 4 outputs and 2 inputs fill blocks of 16 x 16 when 8 are merged. ``blocks`` holds
     the outputs and inputs per block.

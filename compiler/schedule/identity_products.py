@@ -1,8 +1,8 @@
 """Sums as products with an identity matrix, so that a GEMM core can compute them.
 
 ``S[o] = sum over d of A[o, d]`` equals the sum over d and c of ``A[o//16*16 + c, d] * I[o%16, c]``. The
-product takes one slot per element, like an addition in the ALU. But the load unit can prefetch its operands,
-and they need no accumulators.
+product takes one slot per element, like an addition in the ALU, but the load unit can prefetch its operands,
+which need no accumulators.
 """
 
 from accel.base.errors import ScheduleError
@@ -45,8 +45,7 @@ def read_along(name: str, body: Expr, axis: IterVar) -> tuple[Read, int]:
 
 
 def product_body(body: Expr, axis: IterVar, column: IterVar, unit: Tensor) -> Expr:
-    """Return the body multiplied by the identity matrix ``unit`` along ``axis`` and summed over its
-    ``column``."""
+    """Return the body multiplied by ``unit`` along ``axis`` and summed over ``column``."""
     size = column.extent
     limit = axis.extent
     index = simplify(axis // size * size + column) if size < limit else column
@@ -67,7 +66,7 @@ def product_body(body: Expr, axis: IterVar, column: IterVar, unit: Tensor) -> Ex
 
 
 def added_residual(name: str, body: Expr, axis: tuple[IterVar, ...], label: str) -> Residual:
-    """Return the epilogue operator that adds the tensor ``label`` at the stage's own axes."""
+    """Return the operator that adds the tensor ``label`` at the stage's own axes."""
     apart = taken_apart(body.value if isinstance(body, Cast) else body)
     added = [
         one
@@ -83,8 +82,8 @@ def added_residual(name: str, body: Expr, axis: tuple[IterVar, ...], label: str)
 
 
 def with_residual_product(body: Expr, residual: Residual, unit: Tensor, axis: IterVar) -> Expr:
-    """Return the body with ``residual`` multiplied by an element of the identity matrix's diagonal. Elements
-    along ``axis`` become blocks."""
+    """Return the body with ``residual`` times an element of the matrix's diagonal. Elements along ``axis``
+    become blocks."""
     apart = taken_apart(body.value if isinstance(body, Cast) else body)
     assert apart is not None
     place = simplify(axis % unit.shape[0])

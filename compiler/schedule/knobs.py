@@ -25,7 +25,7 @@ from accel.base.errors import AccelError, ScheduleError
 T = TypeVar("T")
 
 _MAX_ORDERS = 5040
-"""Orders of one knob: those of seven loops."""
+"""Orders of seven items."""
 
 
 class PointExcluded(ScheduleError):
@@ -33,16 +33,12 @@ class PointExcluded(ScheduleError):
 
 
 class _AllDeclared(BaseException):
-    """Ends the run of a template whose knobs and constraints are all known."""
+    """Ends the run of a template after its last knob or constraint."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Knob:
-    """A choice.
-
-    Attributes:
-        values: the possible values. Those of an order are tuples.
-    """
+    """A choice. Values of an order are tuples."""
 
     name: str
     values: tuple[Any, ...]
@@ -82,8 +78,7 @@ def knob(name: str, values: Sequence[T]) -> T:
 
     Args:
         name: name of the knob, once per template.
-        values: at least one value: numbers, texts or flags, without duplicates. They must not depend on other
-            knobs.
+        values: distinct numbers, texts or flags, at least one. They must not depend on other knobs.
 
     Raises:
         ScheduleError: a name or values are unusable, or differ from those of the template's first run.
@@ -101,13 +96,13 @@ def knob(name: str, values: Sequence[T]) -> T:
 
 
 def knob_order(name: str, items: Sequence[T]) -> tuple[T, ...]:
-    """Return an order of some items, for example of loops.
+    """Return an order of some items, such as loops.
 
     For example, ``te.knob_order("order", ["y", "x"])`` is ``("y", "x")`` or ``("x", "y")``.
 
     Args:
         name: name of the knob, once per template.
-        items: two to seven numbers or texts, without duplicates.
+        items: two to seven distinct numbers or texts.
 
     Raises:
         ScheduleError: as :func:`knob`.
@@ -123,10 +118,10 @@ def knob_order(name: str, items: Sequence[T]) -> tuple[T, ...]:
 
 
 def require(condition: object, message: str) -> None:
-    """Exclude the point if a condition is false. Constraints before the first scheduling operator exclude
-    points before anything is built.
+    """Exclude the point if a condition is false.
 
-    For example, ``te.require(tile_m * tile_n <= 2048, "the tile must fit the accumulators")``.
+    For example, ``te.require(tile_m * tile_n <= 2048, "the tile must fit the accumulators")``. Constraints
+    before the first scheduling operator exclude points before anything is built.
 
     Raises:
         ScheduleError: the condition is false. A search counts the point as excluded.
@@ -175,12 +170,7 @@ def _running(run: _Run) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Declarations:
-    """What a template declares.
-
-    Attributes:
-        knobs: in the order of their declaration.
-        count: number of knobs and constraints.
-    """
+    """A template's knobs, in order, and the number of knobs and constraints."""
 
     knobs: tuple[Knob, ...]
     count: int
@@ -209,8 +199,7 @@ def find_declarations(template: Callable[[], Any]) -> Declarations:
 def exclusion(
     template: Callable[[], Any], declarations: Declarations, choices: Mapping[str, Any]
 ) -> str | None:
-    """Return the message of the constraint that excludes a point, or None. The run ends with the last
-    declaration."""
+    """Return the message of the constraint that excludes a point, or None."""
     run = _Run(
         known={one.name: one for one in declarations.knobs}, choices=choices, stop_after=declarations.count
     )
@@ -225,7 +214,7 @@ def exclusion(
 
 
 def run_template(template: Callable[[], T], declarations: Declarations, choices: Mapping[str, Any]) -> T:
-    """Return the result of a template with values for its knobs.
+    """Run a template with values for its knobs.
 
     Raises:
         ScheduleError: a constraint excludes the point, or a step does not apply.

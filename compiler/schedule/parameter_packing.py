@@ -1,4 +1,4 @@
-"""The store unit's parameters, which the host packs: a bias and a scale for each channel."""
+"""The store unit's parameters, which the host packs: each channel's bias and scale."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -47,7 +47,7 @@ def store_unit_epilogue(
 def parameter_channels(
     name: str, axis: tuple[IterVar, ...], path: StorePath, block: object
 ) -> tuple[int, Expr]:
-    """Return the number of channels that have parameters, and the index of an element's parameters.
+    """Return the number of channels with parameters, and the index of an element's parameters.
 
     For example, 64 channels without a bias and with one scale need only 16 parameters: with ``block=16``
     channel ``o`` uses parameter ``o % 16``.
@@ -72,7 +72,7 @@ def parameter_channels(
 
 
 def parameter_element(path: StorePath, axes: tuple[IterVar, IterVar]) -> Expr:
-    """Return the parameter in column ``axes[1]`` of channel ``axes[0]``: its bias or its scale."""
+    """Return the bias or scale (column ``axes[1]``) of channel ``axes[0]``."""
     channel, column = axes
     preparation = path.preparation
     return Parameter(

@@ -20,10 +20,10 @@ __all__ = ["Schedule", "Stage", "Step", "create_schedule"]
 
 
 class Schedule(StageGraph):
-    """The stages of a computation. ``schedule[tensor]`` returns the stage of a tensor.
+    """The stages of a computation. ``schedule[tensor]`` is the stage of a tensor.
 
-    For example, ``schedule[C].split("y", 8)`` splits a loop of one stage, and ``schedule.cache_read(A,
-    scope)`` adds a stage.
+    For example, ``schedule[C].split("y", 8)`` splits a loop, and ``schedule.cache_read(A, scope)`` adds a
+    stage.
     """
 
     def __repr__(self) -> str:
@@ -54,8 +54,8 @@ class Schedule(StageGraph):
         Args:
             tensor: the tensor to copy.
             scope: the scratchpad.
-            readers: the stages that use the copy. The default is all readers.
-            name: name of the copy. The default is the tensor's name with the suffix L.
+            readers: the stages that use the copy, by default all.
+            name: name of the copy, by default the tensor's with the suffix L.
 
         Raises:
             ScheduleError: no stage reads the tensor, or one of ``readers`` does not.
@@ -91,8 +91,8 @@ class Schedule(StageGraph):
                                         for y in range(64):
                                             C[y] = CL[y]
 
-        The new stage takes over the loops. The tensor gets new loops of the same names for its space axes. A
-        cast to the tensor's dtype stays with the tensor, since the scratchpad holds sums.
+        The new stage takes over the loops. The tensor gets new loops of the same names for its space axes. It
+        keeps a cast to its dtype, since the scratchpad holds sums.
 
         Raises:
             ScheduleError: the tensor is not computed by a stage.
@@ -224,7 +224,7 @@ class Schedule(StageGraph):
 
 
 def create_schedule(outputs: Tensor | Compute | Stage | Sequence[Tensor | Compute]) -> Schedule:
-    """Return the naive schedule: every stage in DRAM, its loops in the order of its axes.
+    """Return the naive schedule: every stage in DRAM, with loops in the order of its axes.
 
     Raises:
         ScheduleError: an output is not computed, or two tensors have the same name.

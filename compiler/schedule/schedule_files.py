@@ -24,7 +24,7 @@ def save_steps(path: str | Path, steps: list[Step], mapping: str | None = None) 
     Args:
         path: path of the file.
         steps: steps of the schedule.
-        mapping: name of the mapping whose operator they schedule, if there is one.
+        mapping: name of the mapping whose operator they schedule, if any.
 
     Raises:
         ProgramError: the file cannot be written.
@@ -37,7 +37,7 @@ def save_steps(path: str | Path, steps: list[Step], mapping: str | None = None) 
 
 
 def load_steps(path: str | Path) -> list[Step]:
-    """Return the steps in a file from :func:`save_steps` or from an editor.
+    """Return the steps in a schedule file.
 
     Raises:
         ProgramError: the file cannot be read, or is not a schedule.
@@ -46,7 +46,7 @@ def load_steps(path: str | Path) -> list[Step]:
 
 
 def load_schedule(path: str | Path) -> tuple[list[Step], str | None]:
-    """Return the steps in a file, and the name of the mapping whose operator they schedule, or None.
+    """Return the steps in a file, and the name of their mapping or None.
 
     Raises:
         ProgramError: as in :func:`load_steps`.
@@ -98,8 +98,7 @@ def _json(head: dict[str, Any], steps: list[Step]) -> str:
 
 
 def _toml(head: dict[str, Any], steps: list[Step]) -> str:
-    """Return the file's text, with one table per step. JSON's strings, numbers, booleans and lists are also
-    valid TOML."""
+    """Return one table per step. JSON's strings, numbers, booleans and lists are valid TOML."""
     tables = ["\n".join(f"{key} = {json.dumps(value)}" for key, value in head.items())]
     for step in steps:
         lines = [f"{key} = {json.dumps(value)}" for key, value in step.items() if value is not None]

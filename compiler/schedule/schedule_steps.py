@@ -1,4 +1,4 @@
-"""Schedules as data: a list of steps, each one operator call with its arguments by name.
+"""Schedules as data: a list of steps, each an operator call with its arguments by name.
 
 For example, ``{"op": "split", "stage": "C", "axis": "y", "factor": 8, "names": ["yo", "yi"]}``.
 """
@@ -50,9 +50,8 @@ def apply_steps(
 
 
 def with_threads(steps: Sequence[Step], threads: int) -> list[Step]:
-    """Return recorded steps with another number of virtual threads.
-
-    It becomes the factor of each split whose inner loop is bound.
+    """Return steps with another number of virtual threads, the factor of each split whose inner loop is
+    bound.
 
     Raises:
         ScheduleError: a bound loop is not the inner loop of a split.

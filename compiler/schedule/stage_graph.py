@@ -1,7 +1,7 @@
 """The stages of a schedule and the operators that transform one stage.
 
-Each operator changes the loop nest as its docstring shows, and appends one entry to ``Schedule.steps``, from
-which :mod:`accel.compiler.schedule.schedule_steps` rebuilds the schedule.
+Operators change the loop nest as their docstrings show, and append entries to ``Schedule.steps``, from which
+:mod:`accel.compiler.schedule.schedule_steps` rebuilds the schedule.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ HostPacking = BlockDiagonal | Interleaved | Literal["identity", "table"]
 
 @dataclass(eq=False)
 class Stage(PlacedLoops):
-    """The loop nest that computes one tensor, available as ``schedule[tensor]``.
+    """The loop nest that computes one tensor: ``schedule[tensor]``.
 
     Attributes:
         schedule: the graph that contains it.
@@ -74,20 +74,17 @@ class Stage(PlacedLoops):
         axis: one variable per dimension of the tensor.
         body: the element's value, in terms of ``axis`` and the reduce axes.
         leaves: the loops, outermost first.
-        relations: splits and fuses, in the order in which they were made.
+        relations: splits and fuses, in order.
         scope: the scratchpad that holds the result, or None for DRAM.
-        attach: the stage and loop inside which it is computed. None: outside all loops, or for a copy
-            where its reader's intrinsic needs it.
+        attach: the stage and loop inside which it is computed. None: outside all loops, or for a copy where
+            its reader's intrinsic needs it.
         is_root: whether ``compute_root`` placed it outside all loops.
-        resident_at: the consumer and loop during which copied data stay resident. None: the whole
-            program if ``is_resident``, otherwise one iteration of the loop in ``attach``.
-        is_resident: whether copied data stay in the scratchpad across iterations of the loop in
-            ``attach``.
-        prefetches: whether a second buffer set receives the data of the next iteration of
-            ``resident_at``.
-        starts_after: the stage whose first copy is issued before the first copy of this stage.
-        host_packing: how the host makes the tensor before the program runs. None: the machine
-            computes it.
+        resident_at: the consumer and loop during which copied data stay resident. None: the whole program if
+            ``is_resident``, otherwise one iteration of the loop in ``attach``.
+        is_resident: whether copied data stay in the scratchpad across iterations of the loop in ``attach``.
+        prefetches: whether a second buffer set receives the data of the next iteration of ``resident_at``.
+        starts_after: the stage whose first copy is issued before this stage's.
+        host_packing: how the host makes the tensor, or None if the machine computes it.
         preparation: an input that the host changes before the run, and how.
         tensorized: the outermost loop that an intrinsic replaces, and the intrinsic.
         unrolled, threads: the unrolled loops, and the loops over virtual threads.
@@ -150,7 +147,7 @@ class Stage(PlacedLoops):
     # --- operators -------------------------------------------------------------------------------
 
     def compute_inline(self) -> None:
-        """Compute each element where it is read, and nowhere else.
+        """Compute each element where it is read.
 
             for y in range(64):         for y in range(64):
                 B[y] = A[y] + 1             C[y] = (A[y] + 1) * 2
@@ -158,8 +155,7 @@ class Stage(PlacedLoops):
                 C[y] = B[y] * 2
 
         Raises:
-            ScheduleError: the stage is an output or a sum, or another stage is computed at one of its
-                loops.
+            ScheduleError: the stage is an output or a sum, or another stage is computed at one of its loops.
         """
         schedule = self.schedule
         if self.tensor in schedule.outputs:
@@ -183,23 +179,23 @@ class Stage(PlacedLoops):
         self._record_step("compute_inline")
 
     def merge_groups(self, axis: IterVar | str, count: int, *, name: str | None = None) -> Tensor:
-        """Sum ``count`` neighbouring groups at once. The weights of the other groups are zero.
+        """Sum ``count`` neighbouring groups at once, with zero weights for other groups.
 
             for o in range(64):                     for o in range(64):
                 for c in range(1):                      for c in range(16):
                     S[o] += A[o+c] * W[o][c]                S[o] += A[o//16*16+c] * W_wide[o][c]
 
-        The host computes the wide weights when it packs W: ``W_wide[o][c] = W[o][c-o%16]`` for c within the
-        group, otherwise 0. They stay in DRAM, outside all loops.
+        The host packs W as wide weights: ``W_wide[o][c] = W[o][c-o%16]`` for c within the group, otherwise 0.
+        They stay in DRAM, outside all loops.
 
         Args:
             axis: the reduce axis within a group.
             count: number of groups to merge.
-            name: name of the wide weights. The default is the weights' name with the suffix ``_wide``.
+            name: name of the wide weights, by default the weights' with the suffix ``_wide``.
 
         Raises:
-            ScheduleError: the stage does not sum groups along the axis, its weights are not an input, it
-                has fewer groups, or :meth:`split` would refuse the axis.
+            ScheduleError: the stage does not sum groups along the axis, its weights are not an input, it has
+                fewer groups, or :meth:`split` would refuse the axis.
         """
         schedule = self.schedule
         loop = self._free_loop(axis)
@@ -245,13 +241,13 @@ class Stage(PlacedLoops):
         Args:
             axis: the axis along which elements become blocks.
             block: rows and columns of the matrix.
-            name: name of the matrix. The default is ``identity``.
-            unit: the matrix of another stage. The default is a new one.
+            name: name of the matrix, by default ``identity``.
+            unit: the matrix of another stage, by default a new one.
 
         Raises:
-            ScheduleError: the stage is not a sum or copy of elements of one tensor with the axis as an
-                index, the axis is shorter than a block, :meth:`split` would refuse the axis, or ``unit``
-                is not an identity matrix of that size.
+            ScheduleError: the stage is not a sum or copy of elements of one tensor with the axis as an index,
+                the axis is shorter than a block, :meth:`split` would refuse it, or ``unit`` is not an
+                identity matrix of that size.
         """
         schedule = self.schedule
         loop = self._free_loop(axis)
@@ -289,7 +285,7 @@ class Stage(PlacedLoops):
             tensor: the residual.
             axis: the axis along which elements become blocks.
             block: rows and columns of the matrix.
-            name: name of the matrix. The default is ``identity``.
+            name: name of the matrix, by default ``identity``.
 
         Raises:
             ScheduleError: the stage does not add this tensor at its own axes, the block is not a positive
@@ -308,7 +304,7 @@ class Stage(PlacedLoops):
         return unit
 
     def pack_parameters(self, *, block: int | None = None, name: str | None = None) -> Tensor:
-        """Let the store unit of a machine with ``post=1`` compute the stage, with a bias and a scale for each
+        """Let the store unit of a machine with ``post=1`` compute the stage, with a bias and a scale per
         channel that the host packs.
 
             for o in range(64):                     for o in range(64):
@@ -317,13 +313,13 @@ class Stage(PlacedLoops):
         The parameters stay in DRAM, outside all loops. ``cache_read`` loads them into ``par_buffer``.
 
         Args:
-            block: number of channels with parameters, if all channels have the same ones: no bias, and
-                one scale. Channel ``o`` then uses the parameters ``o % block``.
-            name: name of the parameters. The default is ``par``.
+            block: number of channels with parameters, if all channels have the same: no bias, and one scale.
+                Channel ``o`` then uses the parameters ``o % block``.
+            name: name of the parameters, by default ``par``.
 
         Raises:
-            ScheduleError: the sums have no declared epilogue, the store unit cannot compute it exactly,
-                the bias is not an input, or a block is given although channels differ or are fewer.
+            ScheduleError: the sums have no declared epilogue, the store unit cannot compute it exactly, the
+                bias is not an input, or a block is given although channels differ or are fewer.
         """
         schedule = self.schedule
         root, path = store_unit_epilogue(self.name, self.body, schedule.sum_in)
@@ -347,7 +343,8 @@ class Stage(PlacedLoops):
         return packed.tensor
 
     def pack_table(self, *, name: str | None = None) -> Tensor:
-        """Put the table of a stage's look-up in DRAM, as uint8[1, 256] with the default name ``tab``.
+        """Put the table of a stage's look-up in DRAM, as uint8[1, 256], by default named ``tab``.
+
         ``cache_read`` loads it into ``tab_buffer``.
 
         Raises:
@@ -381,7 +378,7 @@ class Stage(PlacedLoops):
                     for ki in range(8):
                         CL[yi][xi] += AL[ki][yi] * BL[ki][xi]
 
-        ``te.tensorize`` checks later whether the block unifies with the intrinsic.
+        ``te.tensorize`` later checks that the block unifies with the intrinsic.
 
         Raises:
             ScheduleError: the axis is not a loop of this stage, or ``intrin`` is not an intrinsic.
@@ -394,7 +391,7 @@ class Stage(PlacedLoops):
 
     @property
     def has_plain_loops(self) -> bool:
-        """Whether the loops are the tensor's axes, and neither compute_at nor tensorize uses them."""
+        """Whether the loops are the tensor's axes, unused by compute_at and tensorize."""
         attached = any(other.attach is not None and other.attach[0] is self for other in self.schedule.stages)
         return (
             self.leaves == list(self.axis)
@@ -468,7 +465,7 @@ class StageGraph:
         return every[name]
 
     def sum_in(self, tensor: object) -> Sum | None:
-        """Return the sum that a stage computes for a tensor; None for inputs and for other stages."""
+        """Return the sum that a stage computes for a tensor, or None."""
         return next((reduction(s.body) for s in self.stages if s.tensor is tensor), None)
 
     def readers(self, tensor: Tensor) -> list[Stage]:

@@ -34,13 +34,13 @@ class Fuse:
 
 @dataclass(frozen=True)
 class ThreadAxis:
-    """A thread axis, to which ``bind`` binds a loop. :func:`thread_axis` makes it."""
+    """A thread axis, to which ``bind`` binds a loop."""
 
     name: str
 
 
 def thread_axis(name: str = "vthread") -> ThreadAxis:
-    """Return a kind of thread: ``vthread``, virtual threads that share the machine.
+    """Return the thread axis ``vthread``: virtual threads that share the machine.
 
     Raises:
         ScheduleError: the name is not ``vthread``.
@@ -51,7 +51,7 @@ def thread_axis(name: str = "vthread") -> ThreadAxis:
 
 
 def check_threads(threads: object) -> int:
-    """Return a number of virtual threads."""
+    """Return a number of virtual threads, or raise a ScheduleError."""
     return check_integer("the number of virtual threads", threads, error=ScheduleError)
 
 
@@ -81,7 +81,7 @@ class Loops(ABC):
 
     @abstractmethod
     def _record_step(self, op: str, **arguments: Any) -> None:
-        """Append an operator's call to the steps of the schedule."""
+        """Append an operator's call to the schedule's steps."""
 
     # --- operators -------------------------------------------------------------------------------
 
@@ -95,8 +95,8 @@ class Loops(ABC):
                                                 ...
 
         Raises:
-            ScheduleError: the axis is not a loop of this stage, compute_at, tensorize or unroll has named
-                it, or the factor is not positive.
+            ScheduleError: the axis is not a loop of this stage, compute_at, tensorize or unroll has named it,
+                or the factor is not positive.
             ShapeError: a name is not an identifier.
         """
         parent = self._free_loop(axis)
@@ -110,8 +110,8 @@ class Loops(ABC):
     ) -> tuple[IterVar, ...]:
         """Split several loops, and move all outer ones outside all inner ones.
 
-        ``tile(y, x, 8, 8)`` gives ``yo, xo, yi, xi``, or loops with the ``names`` in this order. The
-        arguments are any number of axes, then one factor for each.
+        ``tile(y, x, 8, 8)`` gives ``yo, xo, yi, xi``, or loops with these ``names``. The arguments are any
+        number of axes, then one factor for each.
 
             for y in range(64):         for yo in range(8):
                 for x in range(64):         for xo in range(8):
@@ -206,7 +206,7 @@ class Loops(ABC):
         self._record_step("unroll", axis=loop.name)
 
     def bind(self, axis: IterVar | str, thread: ThreadAxis) -> None:
-        """Make the iterations of a loop virtual threads, which hide each other's latencies.
+        """Make a loop's iterations virtual threads, which hide each other's latencies.
 
         Each thread has its own buffers for stages inside the loop. The threads alternate in every unit.
 
@@ -244,8 +244,7 @@ class Loops(ABC):
             self.leaves[place] = loop
 
     def _find_loop(self, axis: IterVar | str) -> IterVar:
-        """Return the loop itself, or the loop with the same name. Loops of a cache stage keep the original
-        names."""
+        """Return the loop itself, or the one with its name, which loops of a cache stage keep."""
         if isinstance(axis, IterVar) and axis in self.leaves:
             return axis
         if not isinstance(axis, IterVar | str):

@@ -1,4 +1,4 @@
-"""Phases of a tensor: the elements that are a fixed distance apart along one dimension.
+"""Phases of a tensor: elements at a fixed distance along one dimension.
 
 With 2 phases, ``A[2*x]`` is element ``x`` of phase 0 and ``A[2*x + 1]`` is element ``x`` of phase 1.
 """
@@ -12,7 +12,7 @@ from accel.compiler.expr.tensor_expressions import Tensor
 
 
 def _phase_of(node: Expr, source: Tensor, d: int, step: int) -> tuple[int, Expr] | None:
-    """Return the phase that a read always hits, and its index there, or None if the phase varies."""
+    """Return the phase that a read always hits and its index there, or None if the phase varies."""
     assert isinstance(node, Read)
     form = linear(node.indices[d])
     if any(factor % step for _, factor in form.terms):
@@ -38,7 +38,7 @@ def phases_read(source: Tensor, bodies: Iterable[tuple[str, Expr]], d: int, step
 
 
 def phase_element(node: Expr, source: Tensor, d: int, step: int, phases: dict[int, Tensor]) -> Expr | None:
-    """Return the element of a phase that replaces a read of the whole tensor."""
+    """Return a phase's element, which replaces a read of the whole tensor."""
     if not isinstance(node, Read) or node.tensor is not source:
         return None
     phase = _phase_of(node, source, d, step)

@@ -1,1 +1,1 @@
-"""The machine as the compiler sees it: memory scopes, intrinsics and their emitters."""
+"""The machine as the compiler sees it."""

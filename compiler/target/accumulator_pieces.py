@@ -1,4 +1,4 @@
-"""In how many parts the accumulators of a tile are handed over to the next one."""
+"""The parts in which a tile's accumulators become free for the next tile."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 _MOST = 4
 _LEAST = 16
-"""Accumulators of a part, about: fewer are stored in less time than a STORE takes to start."""
+"""Accumulators per part: fewer are stored in less time than a STORE takes to start."""
 
 
 def piece_count(elements: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Sizes of tiles with this many accumulators."""
+    """Return the number of parts for tiles with ``elements`` accumulators."""
     found: npt.NDArray[np.int64] = np.clip(np.asarray(elements) // _LEAST, 1, _MOST)
     return found

@@ -1,6 +1,6 @@
 """Epilogues as passes of the ALU over the accumulators, as few as possible.
 
-Each operator is a pass. Passes that change nothing are dropped, and neighbours of one kind are merged.
+Each operator is a pass. Passes without effect are dropped, and neighbours of one kind are merged.
 
 If the epilogue ends with a clip, one pass also replaces reset and bias. The clip is lowered by D, a multiple
 of 256, which does not change the low byte that STORE writes. Then no accumulator is below ``T = bias - (D <<
@@ -39,9 +39,9 @@ from accel.core.isa.field_widths import IMMEDIATE_BITS
 from accel.image.packed_layout import Preparation
 
 IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << (IMMEDIATE_BITS - 1)), (1 << (IMMEDIATE_BITS - 1)) - 1
-"""Bounds of a pass's immediate operand."""
+"""Bounds of immediate operands."""
 ALU_NAMES = {"+": "add", "*": "mul", ">>": "shr", "min": "min", "max": "max"}
-"""The name of VTA's operation for each operator of an expression."""
+"""VTA's operation for each operator of an expression."""
 _BYTE = 256
 """Multiples of this do not change the low byte."""
 
@@ -50,9 +50,8 @@ _BYTE = 256
 class Pass:
     """``acc = op(acc, operand)`` where all conditions hold.
 
-    The operand is an immediate or an element of another accumulator. The operation ``zero`` sets to zero.
-    The ALU does not execute ``product``: the GEMM core adds an element of ``inp``, times an element of an
-    identity matrix in ``wgt``.
+    The operand is an immediate or an element of another accumulator. ``zero`` sets to zero. The GEMM core
+    executes ``product``: it adds an element of ``inp`` times one of an identity matrix in ``wgt``.
     """
 
     op: str
@@ -61,8 +60,7 @@ class Pass:
 
 
 def passes(op: PostOp) -> tuple[Pass, ...]:
-    """Return the passes of an epilogue operator. Operands are elements of tensors, inside at most one
-    guard."""
+    """Return the passes of an operator. Operands are elements of tensors, inside at most one guard."""
     match op:
         case ResidualProduct(operand):
             return (_with_element("product", operand),)
@@ -99,7 +97,7 @@ def _with_element(name: str, operand: Expr) -> Pass:
 
 
 def pieces(factor: Expr) -> list[tuple[int, tuple[Condition, ...]]]:
-    """Return the constants whose sum is the factor, each with its conditions. Empty for another factor."""
+    """Return the guarded constants whose sum is the factor, or none for another factor."""
     if isinstance(factor, Const):
         return [(factor.value, ())]
     parts: list[Expr] = [factor]
@@ -181,10 +179,9 @@ class Folded:
 
 
 def folded(ops: Sequence[PostOp], sum_limit: int) -> Folded | None:
-    """Return the epilogue with reset and bias in one pass, or None if that is impossible.
+    """Return the epilogue with reset and bias in one pass, or None.
 
-    Args:
-        sum_limit: the largest magnitude of a sum without bias.
+    ``sum_limit`` is the largest magnitude of a sum without bias.
     """
     match ops:
         case [Bias(Read() as bias), Shift(shift), Residual(_), _, _]:
@@ -212,12 +209,12 @@ def _lowered(op: PostOp, by: int) -> PostOp:
 def preparation_for(
     low: int, high: int, shift: int, sum_limit: int, between: tuple[int, int] = (0, 0)
 ) -> tuple[Preparation, int] | None:
-    """Return how the host changes the bias, and by how much the clip is lowered, or None if impossible.
+    """Return how the host changes the bias, and by how much the clip is lowered, or None.
 
     Args:
         shift: right shift of the sums before the clip.
         sum_limit: the largest magnitude of a sum without bias.
-        between: bounds of the value that is added between shift and clip.
+        between: bounds of the value added between shift and clip.
     """
     if shift < 1 or low > high:
         return None

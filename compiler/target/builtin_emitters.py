@@ -1,7 +1,7 @@
 """The built-in emitters: GEMM, ALU and DMA instructions from access pointers.
 
-All are pure functions of the machine, the box of blocks and the pointers. A box becomes as few
-instructions as the two hardware loops and the micro-ops can express.
+They are pure functions of the machine, the box of blocks and the pointers. A box becomes as few instructions
+as the two hardware loops and the micro-ops allow.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ from accel.core.isa import (
 
 
 def overwrites(config: Config) -> bool:
-    """Whether a product can overwrite the accumulators, so that sums need no reset. Only this function
-    decides it."""
+    """Whether a product can overwrite accumulators, so that sums need no reset."""
     return bool(config.post)
 
 
@@ -55,7 +54,7 @@ def fused_gemm_add(target: Target, inp: AccessPtr, wgt: AccessPtr, acc: AccessPt
 
 @register_emitter("gemm", ("inp_buffer", "wgt_buffer", "acc_buffer"))
 def gemm(target: Target, inp: AccessPtr, wgt: AccessPtr, acc: AccessPtr) -> list[Emitted]:
-    """``acc = inp @ wgt.T``: reset, then update; where a product can overwrite, the first one does."""
+    """``acc = inp @ wgt.T``: reset, then update. Where products can overwrite, the first one does."""
     if not overwrites(target.config):
         return fill_zero(target, acc) + fused_gemm_add(target, inp, wgt, acc)
     return _overwriting(Mac(), Gemm(), target, acc, inp, wgt)
@@ -69,7 +68,7 @@ def fused_depthwise_add(target: Target, inp: AccessPtr, wgt: AccessPtr, acc: Acc
 
 @register_emitter("depthwise", ("inp_buffer", "wgt_buffer", "acc_buffer"))
 def depthwise(target: Target, inp: AccessPtr, wgt: AccessPtr, acc: AccessPtr) -> list[Emitted]:
-    """``acc = sum of inp[tap] * wgt[:, tap]``, after such a SET.ACC."""
+    """``acc = sum of inp[tap] * wgt[:, tap]``, after the same SET.ACC."""
     template = Mac(depthwise=True)
     return _overwriting(template, template, target, acc, inp, wgt)
 
@@ -121,7 +120,7 @@ def emit_loops(
     src: AccessPtr | None = None,
     wgt: AccessPtr | None = None,
 ) -> list[Emitted]:
-    """GEMM or ALU instructions that run ``template`` over a box of blocks."""
+    """Return GEMM or ALU instructions that run ``template`` over a box of blocks."""
     pointers = (dst, src, wgt)
     base = tuple(p.base if p is not None else 0 for p in pointers)
     axes = []
@@ -136,7 +135,7 @@ def emit_loops(
 
 
 def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
-    """The same box with as few axes as possible: one step of an outer axis may be the end of an inner one."""
+    """Join axes where one step of an outer axis is the end of an inner one."""
     merged: list[_Axis] = []
     for axis in axes:
         if axis.extent == 1:
@@ -168,7 +167,7 @@ def _fits_loop(axis: _Axis, config: Config) -> bool:
 def _with_loops(
     template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis], loops: list[int]
 ) -> list[Emitted]:
-    """Two axes at most become the hardware's loops, all others micro-ops."""
+    """Emit at most two axes as hardware loops, the others as micro-ops."""
     outer, inner = ([axes[n] for n in loops] + [_Axis(1, (0, 0, 0))] * 2)[:2]
     values: dict[str, int] = {"iter_out": outer.extent, "iter_in": inner.extent}
     for operand in template.OPERANDS:
@@ -187,7 +186,7 @@ def _most_iterations(config: Config) -> int:
 def _cut(
     template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis], number: int
 ) -> list[Emitted]:
-    """The box in as few pieces as it takes for one of its axes, which is too long for a loop."""
+    """Cut an axis that is too long for a loop."""
     axis, limit = axes[number], _most_iterations(config)
     emitted = []
     for begin in range(0, axis.extent, limit):
@@ -199,7 +198,7 @@ def _cut(
 
 
 def _listed_uops(base: tuple[int, int, int], axes: list[_Axis]) -> UopArray:
-    """Micro-ops for the axes that are no hardware loop, outermost first."""
+    """Return micro-ops for the axes that are no hardware loop, outermost first."""
     rows = np.array([base], dtype=np.int64)
     for axis in axes:
         steps = np.arange(axis.extent, dtype=np.int64)[:, None] * np.array(axis.strides, dtype=np.int64)
@@ -208,7 +207,7 @@ def _listed_uops(base: tuple[int, int, int], axes: list[_Axis]) -> UopArray:
 
 
 class _Dim(NamedTuple):
-    """One dimension of a transfer: strides in both memories, and zeros around it in the scratchpad."""
+    """A dimension of a transfer: strides in both memories, and zeros around it in the scratchpad."""
 
     extent: int
     dram: int
@@ -227,11 +226,11 @@ class _Dim(NamedTuple):
 
 @register_emitter("dma_copy2d", (None, None))
 def dma_copy2d(target: Target, to: AccessPtr, source: AccessPtr) -> list[Emitted]:
-    """LOAD or STORE a box, by the scopes; the scratchpad side is contiguous.
+    """LOAD or STORE a box, depending on the scopes. The scratchpad side is contiguous.
 
     Raises:
-        TensorizeError: both or neither of the sides are in DRAM, the scratchpad's elements do not follow one
-            another, or a STORE has padding.
+        TensorizeError: both or neither side is in DRAM, the scratchpad's elements are not contiguous, or a
+            STORE has padding.
     """
     if (to.scope == "dram") == (source.scope == "dram"):
         raise TensorizeError(f"dma_copy2d goes from {source.scope} to {to.scope}; one side must be dram")
@@ -254,7 +253,7 @@ def dma_copy2d(target: Target, to: AccessPtr, source: AccessPtr) -> list[Emitted
 _LOADS: Mapping[int, type[Load]] = {
     cls.MEMORY: cls for cls in VARIANTS.values() if issubclass(cls, Load) and cls.MEMORY is not None
 }
-"""The LOADs into scratchpads of the store unit, by memory id."""
+"""LOADs into the store unit's scratchpads, by memory id."""
 _LONGEST = (1 << SIZE_BITS) - 1
 """Largest x_size, y_size and x_stride."""
 _WIDEST = (1 << PAD_BITS) - 1
@@ -264,7 +263,7 @@ _WIDEST = (1 << PAD_BITS) - 1
 def _transfers(
     kind: type[Load] | type[Store], target: Target, dram: int, sram: int, dims: list[_Dim]
 ) -> list[Emitted]:
-    """One instruction if the box is rows of elements that its fields can hold, else several."""
+    """Emit one instruction if its fields can hold the box's rows, otherwise several."""
     row = dims[-1] if dims and dims[-1].dram == 1 else _Dim(1, 1, 1)
     outer = dims[:-1] if dims and dims[-1].dram == 1 else dims
     rows = outer[-1] if outer else _Dim(1, row.extent, row.size)
@@ -293,7 +292,7 @@ def _transfers(
 def _piecewise(
     kind: type[Load] | type[Store], target: Target, dram: int, sram: int, dims: list[_Dim], step: int
 ) -> list[Emitted]:
-    """The transfers of ``step`` iterations of the outermost dimension at a time, and the zeros around."""
+    """Emit ``step`` iterations of the outermost dimension at a time, and the zeros around."""
     first, *rest = dims
     emitted = _zeros(target, sram, first.before * first.sram)
     start = sram + first.before * first.sram

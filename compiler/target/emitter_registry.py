@@ -1,7 +1,6 @@
-"""Emitters by name. An emitter turns the calls of an intrinsic into instructions.
+"""Emitters by name. An emitter ``emit(target, *pointers)`` turns calls of an intrinsic into instructions.
 
-An emitter is a pure function ``emit(target, *pointers)``. The names of the built-in ones carry the
-machine's geometry; users add their own with :func:`register_emitter`.
+Names of the built-in ones contain the machine's geometry. Users add emitters with :func:`register_emitter`.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,10 +41,10 @@ class Target:
 
     Attributes:
         config: the machine.
-        extents: the box of blocks, outermost axis first, over which the call is to be repeated.
+        extents: the box of blocks over which the call is repeated, outermost axis first.
         memory: the memory id of a transfer.
-        padding: per axis of the box, zeros that a LOAD writes before and after it. Empty means no zeros.
-        loops: the axes of the box that the hardware's loops iterate over. Empty lets the emitter choose.
+        padding: per axis of the box, zeros that a LOAD writes before and after it, or empty.
+        loops: the axes that hardware loops iterate over. If empty, the emitter chooses.
     """
 
     config: Config
@@ -57,14 +56,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Emitted:
-    """An instruction; GEMM and ALU with the micro-ops (dst, src, wgt) that it runs.
+    """An instruction. GEMM and ALU have the micro-ops (dst, src, wgt) that they run.
 
-    Until the micro-ops have an address, ``uop_begin`` is zero and ``uop_end`` their number. Until the
-    part of DRAM has an address, ``dram_base`` counts from its start.
+    Until the micro-ops have an address, ``uop_begin`` is zero and ``uop_end`` their number. Until the part of
+    DRAM has an address, ``dram_base`` counts from its start. Emitters leave ``part`` and ``statement`` open.
 
     Attributes:
-        part: number of the part of DRAM that it accesses. Emitters leave it open.
-        statement: number of the statement of the nest that it comes from; emitters leave it open.
+        part: number of the part of DRAM that it accesses.
+        statement: number of its statement in the nest.
     """
 
     instruction: Instruction
@@ -79,7 +78,7 @@ EmitT = TypeVar("EmitT", bound=Emit)
 
 @dataclass(frozen=True)
 class Emitter:
-    """A named emitter and the memory scope that it expects of each pointer (None: any)."""
+    """An emitter, and the memory scope of each pointer or None for any."""
 
     name: str
     scopes: tuple[str | None, ...]
@@ -90,7 +89,7 @@ _REGISTERED: dict[str, Emitter] = {}
 
 
 def register_emitter(name: str, scopes: Sequence[str | None]) -> Callable[[EmitT], EmitT]:
-    """Decorator: make ``emit(target, *pointers)`` available to ``hardware_intrin(name, ...)``.
+    """Make ``emit(target, *pointers)`` available to ``hardware_intrin(name, ...)``, as a decorator.
 
     Args:
         name: used by lowering rules.
@@ -111,7 +110,7 @@ def register_emitter(name: str, scopes: Sequence[str | None]) -> Callable[[EmitT
 
 
 def find_emitter(name: str, config: Config) -> Emitter:
-    """The emitter of a name on a machine; built-in ones are known by the machine's geometry."""
+    """Return the emitter of a name that may contain the machine's geometry, or raise a TensorizeError."""
     generic = name.replace(f"gemm{config.block_name}", "gemm")
     found = _REGISTERED.get(name) or _REGISTERED.get(generic)
     if found is None:
@@ -123,7 +122,7 @@ def find_emitter(name: str, config: Config) -> Emitter:
 
 
 def operand_scopes(intrin: TensorIntrin, config: Config) -> dict[Tensor, str]:
-    """The memory scope of an intrinsic's operands: as declared, or as its emitters expect."""
+    """Return the memory scopes of an intrinsic's operands: as declared, or as its emitters expect."""
     scopes: dict[Tensor, str] = {}
     for form in ("compute", "reset", "update"):
         for call in intrin.calls(form):

@@ -30,7 +30,7 @@ FORMS = ("compute", "reset", "update")
 
 @dataclass(frozen=True)
 class OperandPtr:
-    """Access to an intrinsic's operand in a lowering rule; stands for a block until the nest gives one."""
+    """Access to an intrinsic's operand in a lowering rule. The nest replaces it by a block."""
 
     tensor: Tensor
     mode: Literal["r", "w", "rw"]
@@ -43,7 +43,7 @@ class IntrinOperand:
     tensor: Tensor
 
     def access_ptr(self, mode: str) -> OperandPtr:
-        """Access to read (``"r"``), write (``"w"``) or both."""
+        """Return access to read (``"r"``), write (``"w"``) or both (``"rw"``)."""
         if mode == "r":
             return OperandPtr(self.tensor, "r")
         if mode == "w":
@@ -62,7 +62,7 @@ class HardwareCall:
 
 
 def hardware_intrin(name: str, *pointers: OperandPtr) -> HardwareCall:
-    """Call, when instructions are emitted, the emitter registered under ``name``.
+    """Call the emitter registered under ``name`` when instructions are emitted.
 
     Raises:
         TensorizeError: an argument is not a pointer of the lowering rule's operands.
@@ -75,23 +75,21 @@ def hardware_intrin(name: str, *pointers: OperandPtr) -> HardwareCall:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Intrinsic:
-    """Base of the intrinsics that loop nests are tensorized with. A machine has them as attributes."""
+    """Base of the intrinsics that loop nests are tensorized with."""
 
     name: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TensorIntrin(Intrinsic):
-    """A declared intrinsic. Two are equal if their names, computations, calls and scopes are equal, with
-    operands compared by name.
+    """A declared intrinsic. Equality compares names, computations, calls and scopes, and operands by name.
 
     Attributes:
         op: its computation.
         inputs: its operands, in order of their first appearance.
         compute: calls that compute the whole.
         reset, update: for a reduction, calls that set the result to zero and that add to it.
-        scopes: names of the memory scopes of output and inputs. Missing ones follow from the emitters of
-            the calls.
+        scopes: names of the memory scopes of output and inputs, by default those of the calls' emitters.
     """
 
     op: Compute
@@ -128,7 +126,7 @@ class TensorIntrin(Intrinsic):
         return calls
 
     def form_name(self, form: str) -> str:
-        """The name under which nests show a form."""
+        """Return the name under which nests show a form."""
         return "+".join(call.name for call in self.calls(form))
 
 
@@ -201,7 +199,7 @@ def _calls(form: Lowered) -> tuple[HardwareCall, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CopyIntrin(TensorIntrin):
-    """``dma_copy2d``: declared on one element, applied to boxes of any size between DRAM and a scratchpad."""
+    """``dma_copy2d``: declared on one element, applied to boxes between DRAM and a scratchpad."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,11 +212,11 @@ class AluIntrin(Intrinsic):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreIntrin(Intrinsic):
-    """The store unit of machines with ``post=1``: it finishes accumulators on their way to DRAM."""
+    """The store unit of machines with ``post=1``, which applies epilogues on the way to DRAM."""
 
 
 def check_intrinsic(intrin: object) -> Intrinsic:
-    """``intrin`` if it is one."""
+    """Return ``intrin``, or raise a ScheduleError if it is not an intrinsic."""
     if isinstance(intrin, Intrinsic):
         return intrin
     raise ScheduleError(

@@ -1,4 +1,4 @@
-"""A machine as schedules see it: its configuration, its memory scopes and its intrinsics."""
+"""A machine as schedules see it: configuration, memory scopes and intrinsics."""
 
 import os
 from dataclasses import dataclass
@@ -28,8 +28,11 @@ def _intrinsics() -> ModuleType:
 
 @dataclass(frozen=True)
 class Machine:
-    """``tensorize`` takes intrinsics such as ``m.gemm``, and the cache operators take scopes such as
-    ``m.inp_buffer``."""
+    """A machine for schedules.
+
+    ``tensorize`` takes its intrinsics, such as ``m.gemm``, and the cache operators its scopes, such as
+    ``m.inp_buffer``.
+    """
 
     config: Config
 
@@ -68,8 +71,8 @@ class Machine:
 
     @property
     def par_buffer(self) -> Scope:
-        """Scratchpad of the store unit's parameters. Its elements are int32[block_out][2], with a bias and
-        a scale for each channel.
+        """Scratchpad of the store unit's parameters, int32[block_out][2] elements: each channel's bias and
+        scale.
 
         Raises:
             ScheduleError: the machine has ``post=0``.
@@ -91,17 +94,16 @@ class Machine:
 
     @property
     def gemm(self) -> TensorIntrin:
-        """Matrix product of one block; also known by its size, as ``m.gemm8x8``."""
+        """Matrix product of one block, also named with its size: ``m.gemm8x8``."""
         found: TensorIntrin = _intrinsics().gemm(self.config)
         return found
 
     @property
     def depthwise(self) -> TensorIntrin:
-        """Sums of a row of a kernel, channel by channel, with ``post=1`` and equal ``block_in`` and
-        ``block_out``.
+        """Sums of a row of a kernel, channel by channel.
 
         Raises:
-            ScheduleError: the machine has no depthwise MACs.
+            ScheduleError: the machine lacks ``post=1`` or equal ``block_in`` and ``block_out``.
         """
         if not self.config.depthwise:
             raise ScheduleError(
@@ -131,7 +133,7 @@ class Machine:
 
     @property
     def post(self) -> StoreIntrin:
-        """The epilogue of the store unit on accumulators on their way to DRAM, with ``post=1``.
+        """The store unit's epilogue of accumulators on their way to DRAM.
 
         Raises:
             ScheduleError: the machine has ``post=0``.
@@ -151,10 +153,10 @@ class Machine:
         raise AttributeError(f"machine {config and config.name!r} has no attribute {name!r}")
 
     def intrinsic(self, name: str) -> Intrinsic:
-        """An intrinsic by the name that schedules record.
+        """Return an intrinsic by the name that schedules record.
 
         Raises:
-            ScheduleError: there is none; it may be the user's own.
+            ScheduleError: the machine has none. It may be the user's own.
         """
         own: dict[str, Intrinsic] = {
             i.name: i for i in (self.gemm, self.fill_zero, self.dma_copy2d, self.alu)
@@ -170,7 +172,7 @@ class Machine:
         return own[name]
 
     def scope(self, name: str) -> Scope:
-        """A memory scope by name.
+        """Return a memory scope by name.
 
         Raises:
             ScheduleError: there is none.
@@ -182,16 +184,16 @@ class Machine:
 
 
 def machine(name_or_path: str | Path | Config | Machine = "vta", **overrides: int | str) -> Machine:
-    """A machine by configuration name, configuration file (ours or VTA's) or :class:`Config`; or another one.
+    """Return a machine.
 
     Args:
-        name_or_path: a name that ``accel configs`` lists, the path of a TOML or JSON file, a
+        name_or_path: a name that ``accel configs`` lists, the path of a TOML or JSON file (ours or VTA's), a
             configuration or a machine.
         overrides: configuration fields to replace, as ``read_latency=100`` or ``inp_bytes="64KiB"``.
 
     Raises:
-        ConfigError: unknown name or field, bad value, or a configuration that does not fit the
-            instruction format.
+        ConfigError: unknown name or field, bad value, or a configuration that does not fit the instruction
+            format.
     """
     if isinstance(name_or_path, Machine):
         config = name_or_path.config
@@ -211,5 +213,5 @@ def machine(name_or_path: str | Path | Config | Machine = "vta", **overrides: in
 
 
 def machine_names() -> tuple[str, ...]:
-    """Return the names of the machines that come with accel, for example ``vta`` and ``vta-int8``."""
+    """Return the names of the machines that come with accel, such as ``vta`` and ``vta-int8``."""
     return tuple(NAMED)

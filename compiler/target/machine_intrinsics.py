@@ -1,4 +1,4 @@
-"""The declared intrinsics of the machine: computation, scopes of the operands, and lowering."""
+"""The declared intrinsics of a machine."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ _Operands = Sequence[IntrinOperand]
 
 @lru_cache(maxsize=64)
 def gemm(config: Config) -> TensorIntrin:
-    """``acc[i][j] = sum over k of inp[i][k] * wgt[j][k]``; its update form adds to acc."""
+    """``acc[i][j] = sum over k of inp[i][k] * wgt[j][k]``. The update form adds to acc."""
     block = config.block_name
     w = placeholder((config.batch, config.block_in), name="w")
     x = placeholder((config.block_out, config.block_in), name="x")
@@ -48,8 +48,10 @@ def gemm(config: Config) -> TensorIntrin:
 
 @lru_cache(maxsize=64)
 def depthwise(config: Config) -> TensorIntrin:
-    """``acc[i][j] = sum over t of inp[t][i][j] * wgt[j][t]``: one element of inp for each column of the
-    kernel, in a row. After these columns, wgt is zero. The update form adds to acc."""
+    """``acc[i][j] = sum over t of inp[t][i][j] * wgt[j][t]``. The update form adds to acc.
+
+    inp has one element for each column of the kernel, in a row. After these columns, wgt is zero.
+    """
     size = config.block_in
     w = placeholder((size, config.batch, size), name="w")
     x = placeholder((size, size), name="x")
@@ -108,18 +110,18 @@ def alu(config: Config) -> AluIntrin:
 
 @lru_cache(maxsize=64)
 def post(config: Config) -> StoreIntrin:
-    """Requantization, and addition of or multiplication by a residual, on the way to DRAM."""
+    """Requantization, and combination with a residual, on the way to DRAM."""
     return StoreIntrin(name="post")
 
 
 def finished(config: Config, ops: Sequence[PostOp], residual: Dtype = "int8") -> Compute:
-    """The value that :func:`post` computes from an element of accumulators: ``y[i][j]`` of ``acc[i][j]``,
-    ``par[j][0]``, ``par[j][1]`` and, with a residual, ``res[i][j]``.
+    """Return the value that :func:`post` computes: ``y[i][j]`` of ``acc[i][j]``, ``par[j][0]``, ``par[j][1]``
+    and any residual ``res[i][j]``.
 
     Args:
         ops: :class:`~accel.compiler.expr.epilogue_operators.StoreRequantize`, perhaps
             :class:`~accel.compiler.expr.epilogue_operators.StoreAdd` or
-            :class:`~accel.compiler.expr.epilogue_operators.StoreMultiply`; their operands do not matter.
+            :class:`~accel.compiler.expr.epilogue_operators.StoreMultiply`. Their operands do not matter.
     """
     shape = config.batch, config.block_out
     acc, par = placeholder(shape, "int32", name="acc"), placeholder((shape[1], 2), "int32", name="par")

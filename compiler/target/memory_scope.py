@@ -1,4 +1,4 @@
-"""Memory scopes: where a buffer lives."""
+"""Memory scopes of buffers."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -18,8 +18,8 @@ class Scope:
     """One of a machine's scratchpads, as schedules name it.
 
     Attributes:
-        name: ``inp_buffer``, ``wgt_buffer`` or ``acc_buffer``; with ``post=1`` also ``par_buffer``,
-            and with tables ``tab_buffer``.
+        name: ``inp_buffer``, ``wgt_buffer``, ``acc_buffer``, with ``post=1`` ``par_buffer``, or with tables
+            ``tab_buffer``.
         memory: the memory id under which LOAD fills it.
     """
 
@@ -29,17 +29,16 @@ class Scope:
 
     @cached_property
     def scratchpad(self) -> Scratchpad:
-        """The scratchpad that LOADs with this id fill."""
         return routes_of(Load, self.config)[self.memory].scratchpad
 
     @property
     def depth(self) -> int:
-        """Elements."""
+        """Number of elements."""
         return self.scratchpad.depth(self.config)
 
     @cached_property
     def element(self) -> tuple[int, int]:
-        """Shape of one element: rows and columns."""
+        """Rows and columns of one element."""
         rows, columns = self.scratchpad.shape(self.config)
         return rows, columns
 
@@ -52,7 +51,7 @@ class Scope:
 
 
 def scopes(config: Config) -> dict[str, Scope]:
-    """The scopes of a machine, by name."""
+    """Return a machine's scopes by name."""
     own = (
         route
         for route in routes_of(Load, config).values()
@@ -63,7 +62,7 @@ def scopes(config: Config) -> dict[str, Scope]:
 
 
 def check_scope(scope: object) -> Scope:
-    """``scope`` if it is one."""
+    """Return ``scope``, or raise a ScheduleError if it is not a scope."""
     if isinstance(scope, Scope):
         return scope
     raise ScheduleError(f"{scope!r} is not a memory scope; take a machine's, as machine.acc_buffer")

@@ -1,4 +1,4 @@
-"""Emission of store-unit epilogues: LOAD.RES, STORE.REQ, STORE.ADD and STORE.MUL from access pointers."""
+"""Emission of store-unit epilogues: LOAD.RES, STORE.REQ, STORE.ADD and STORE.MUL."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -24,8 +24,7 @@ class _Dim(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """The part of a tile that one STORE writes: its start in each memory, its rows, and the elements in a
-    row."""
+    """The part of a tile that one STORE writes: its start in each memory, its rows, and a row's elements."""
 
     dram: int
     sram: int
@@ -56,9 +55,9 @@ def emit_stores(
     Args:
         target: the machine, and the extents of the tile.
         par: the parameters, along each dimension of the tile.
-        residual: the tensor that is added or multiplied by, in DRAM. It has the layout of the tile, or one
-            element for all pixels of a block of channels. Then all strides but the first two are 0, and each
-            STORE holds one element.
+        residual: the tensor to combine with, in DRAM, in the tile's layout or with one element for all pixels
+            of a block of channels. Then all strides but the first two are 0, and each STORE holds one
+            element.
         table: the element of TAB through which results pass, or None.
         is_product: whether STOREs multiply by the residual.
     """
@@ -94,13 +93,11 @@ def emit_stores(
 
 
 def _moved(pointer: AccessPtr, position: Sequence[int]) -> AccessPtr:
-    """Return a pointer to a position along the first dimensions."""
     distance = sum(n * stride for n, stride in zip(position, pointer.strides, strict=False))
     return pointer._replace(base=pointer.base + distance)
 
 
 def _store(kind: StoreReqT, piece: _Piece) -> StoreReqT:
-    """Return a STORE of a piece."""
     return replace(
         kind,
         sram_base=piece.sram,
@@ -117,13 +114,12 @@ def _store(kind: StoreReqT, piece: _Piece) -> StoreReqT:
 def _tile_pieces(
     target: Target, to: AccessPtr, acc: AccessPtr, par: AccessPtr, most: int = _LONGEST * _LONGEST
 ) -> Iterator[_Piece]:
-    """Divide a tile into pieces of at most ``most`` elements."""
     boxes = zip(target.extents, to.strides, acc.strides, par.strides, strict=True)
     return _pieces(to.base, acc.base, par.base, [_Dim(*sizes) for sizes in boxes], most)
 
 
 def _pieces(dram: int, sram: int, par: int, dims: Sequence[_Dim], most: int) -> Iterator[_Piece]:
-    """A box as rows of elements that the fields of a STORE can hold, each of ``most`` elements at most."""
+    """Divide a box into rows that the fields of a STORE can hold, each of at most ``most`` elements."""
     dims = _merged(dims)
     row = dims[-1] if dims and dims[-1].dram == 1 and dims[-1].par in (0, 1) else _ONE
     outer = dims[:-1] if row is not _ONE else dims
@@ -160,7 +156,6 @@ def _cut(dram: int, sram: int, par: int, dims: Sequence[_Dim], most: int, step: 
 
 
 def _merged(dims: Sequence[_Dim]) -> list[_Dim]:
-    """The same box with as few dimensions as possible."""
     merged: list[_Dim] = []
     for dim in dims:
         if dim.extent == 1:

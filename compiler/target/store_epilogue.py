@@ -1,14 +1,12 @@
 """Epilogues that the store unit of machines with ``post=1`` executes on the way to DRAM.
 
-It adds a bias, multiplies by a scale as float32 does, rounds half to even, adds a zero point and saturates;
-then it may replace the byte by an entry of a table, and add a residual with two multipliers, a shift and an
-offset, or multiply by one. This covers the requantization, the functions of one value, the addition and the
-multiplication of networks.
+It adds a bias, multiplies by a scale as float32 does, rounds half to even, adds a zero point and saturates.
+Then it may replace the byte by an entry of a table, and add a residual or multiply by one.
 
-It also covers a right shift, which rounds down: with ``zero = -128``, a bias raised by ``2**(shift + 7) -
+It can also shift right, which rounds down: with ``zero = -128``, a bias raised by ``2**(shift + 7) -
 2**(shift - 1)``, and the scale ``(1 + 2**-23) * 2**-shift``. So one half is subtracted before rounding, and
-the scale's excess rounds ties up. For example, with a shift of 4, a sum of 48 becomes slightly more than
-``48 / 16 - 0.5 + 128``, which rounds to 131.
+the scale's excess rounds ties up. For example, with a shift of 4, a sum of 48 becomes slightly more than ``48
+/ 16 - 0.5 + 128``, which rounds to 131.
 """
 
 from collections.abc import Sequence
@@ -38,8 +36,7 @@ from accel.core.requantize import MULTIPLIER_BITS, RESULT_BITS
 from accel.image.packed_layout import Preparation
 
 _LARGEST_SHIFT = {-128: 14, -256: 13}
-"""By zero point, the largest exact shift. Beyond it, the excess of the scale brings large sums to the next
-tie."""
+"""By zero point, the largest exact shift. Beyond it, the scale's excess brings large sums to the next tie."""
 _WIDEST = (-(1 << (RESULT_BITS - 1)), (1 << (RESULT_BITS - 1)) - 1)
 """Bounds of a value to which a residual is added. Beyond them, the sum is beyond int8 anyway."""
 _INT8 = bounds_of("int8")
@@ -50,14 +47,14 @@ class StorePath:
     """The epilogue of the store unit.
 
     Attributes:
-        bias: an element of an int32 tensor with one value for each channel, or None without a bias.
+        bias: an element of an int32 tensor with one value per channel, or None.
         channel: index of the channel, which selects one of several ``words``, or None if unknown.
-        words: scales as :func:`accel.compiler.expr.quantized_expressions.scale_words` returns them, one
-            for each channel or one for all.
+        words: scales from :func:`accel.compiler.expr.quantized_expressions.scale_words`, one per channel or
+            one for all.
         preparation: how the host changes the bias, or None.
         zero, low, high: zero point and bounds of the requantized value.
         table: the look-up of the requantized value, or None.
-        combine: the addition of the residual, the multiplication by it, or None.
+        combine: the addition of or multiplication by the residual, or None.
     """
 
     bias: Read | None
@@ -71,16 +68,14 @@ class StorePath:
     combine: StoreCombination | None = None
 
     def ops(self, bias: Expr, scale: Expr) -> tuple[PostOp, ...]:
-        """Return the operators, with a channel's parameters."""
         first = StoreRequantize(bias, scale, self.zero, self.low, self.high)
         return (first, *(op for op in (self.table, self.combine) if op is not None))
 
 
 def store_path(ops: Sequence[PostOp], limit: int | None) -> StorePath | None:
-    """Return the store unit's epilogue for a list of operators, or None if none is exact.
+    """Return the store unit's epilogue for operators, or None if none is exact.
 
-    Args:
-        limit: the largest magnitude of a sum, or None if unknown.
+    ``limit`` is the largest magnitude of a sum, or None if unknown.
     """
     rest = list(ops)
     bias: Expr | None = None
@@ -174,4 +169,3 @@ def _bounds(ops: Sequence[PostOp]) -> tuple[int, int] | None:
 
 
 NO_BIAS = Const(0)
-"""Replaces the bias if there is none."""

@@ -1,4 +1,4 @@
-"""Memory in block RAM with an AXI4 port and a port for the bridge."""
+"""Block RAM with an AXI4 port and a port for the bridge."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.word_layouts import log2
 
 READ_LATENCY, WRITE_LATENCY = 4, 2
-"""Latencies of :class:`AxiMemory` in a configuration, for bursts of whole words."""
+"""Latencies of ``AxiMemory`` for bursts of whole words."""
 FIXED, INCREMENTING, WRAPPING = range(3)
 """Values of AxBURST."""
 
 
 class Service(wiring.Signature):
-    """A port to existing words of memory. All signals stay constant from ``valid`` until ``ready``. A read's
-    data arrives in the following cycle, with ``done``."""
+    """A port to existing words of memory. All signals stay constant from ``valid`` until ``ready``. Read data
+    arrives in the next cycle, with ``done``."""
 
     def __init__(self, bits: int, depth: int) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class BurstWalk(wiring.Component):
     """Walks through the words of bursts.
 
     ``begin`` takes a burst, also while another ends. From the next cycle until ``step`` coincides with
-    ``last``, ``active`` is set, ``index`` is the word of the current beat if it is ``inside`` the memory, and
+    ``last``, ``active`` is set, ``index`` is the current beat's word if it is ``inside`` the memory, and
     ``its`` is the burst's ``identity``.
     """
 
@@ -67,7 +67,7 @@ class BurstWalk(wiring.Component):
         m = Module()
         address, onward = Signal(DRAM_ADDRESS_BITS), Signal(DRAM_ADDRESS_BITS)
         inside_beat, inside_wrap = Signal(DRAM_ADDRESS_BITS), Signal(DRAM_ADDRESS_BITS)
-        """Masks: address bits within a beat, and address bits that change in a wrapping burst."""
+        """Masks: address bits within a beat, and those that change in a wrapping burst."""
         wraps, stays = Signal(), Signal()
         rest = Signal(8)
         word = address >> log2(self._word_bytes)
@@ -102,15 +102,12 @@ class BurstWalk(wiring.Component):
 class AxiMemory(wiring.Component):
     """An AXI4 subordinate with bytes from address 0 on, little-endian.
 
-    It supports bursts of any type, length and size, one after the other in each direction, with one beat per
-    cycle, and up to ``outstanding`` in its queues. The first beat of a read burst comes three cycles after
-    its address. Beats beyond the memory are answered with SLVERR and change nothing.
+    It supports all bursts, one at a time in each direction, with one beat per cycle, and queues up to
+    ``outstanding``. The first beat of a read comes three cycles after its address. Beats beyond the memory
+    are answered with SLVERR and change nothing.
 
-    ``service`` reads and writes words, while no burst needs the same direction.
-
-    Args:
-        config: the manager's configuration. Only ``bus_bits`` and ``outstanding`` matter.
-        size: bytes of memory, a multiple of the bus width.
+    ``service`` reads and writes words while no burst needs the same direction. ``size`` is in bytes, a
+    multiple of the bus width. Of ``config`` only ``bus_bits`` and ``outstanding`` matter.
     """
 
     def __init__(self, config: Config, size: int) -> None:
@@ -152,10 +149,9 @@ class AxiMemory(wiring.Component):
             ]
 
     def _read(self, m: Module, walk: BurstWalk, port: Any) -> Any:
-        """Two stages follow the walk: the word read, and the word on the bus. Return whether the service port
-        may read."""
+        """The word read and the word on the bus are two stages. Return whether the service port may read."""
         there, last, okay = Signal(), Signal(), Signal()
-        """A word has been read from memory, with its RLAST and response."""
+        """A word has been read, with its RLAST and response."""
         its = Signal.like(walk.its)
         onward, room = Signal(), Signal()
         served = Signal()
@@ -182,8 +178,7 @@ class AxiMemory(wiring.Component):
         return room & ~walk.step
 
     def _write(self, m: Module, walk: BurstWalk, port: Any) -> Any:
-        """A beat waits in a register, since it may precede its address. Return whether the service port may
-        write."""
+        """A register holds a beat that precedes its address. Return whether the service port may write."""
         held, beat, strobes = Signal(), Signal.like(self.m_axi_wdata), Signal.like(self.m_axi_wstrb)
         bad = Signal()
         m.d.comb += [

@@ -16,19 +16,16 @@ from accel.image.dram import Dram
 from accel.image.test_scenario import NO_TOKENS, Tokens
 
 _STILL = 5.0
-"""Seconds without progress of a run's cycle after which the run is abandoned."""
+"""Seconds without progress after which a run is abandoned."""
 _WRITINGS = 3
-"""Attempts to write a page that does not hold the right contents."""
+"""Attempts to write a page."""
 
 
 class Board(Engine):
-    """The machine on a board, with the board's memory from address 0 on.
+    """The machine on a board, with the board's memory from address 0 on. The caller closes ``link``.
 
-    It has no events, and its scratchpads and token counters cannot be accessed. Pages of memory are sent only
-    if they differ from the board's, by checksum, and fetched only if a run has changed them.
-
-    Args:
-        link: link to the board. The caller closes it.
+    It has no events, and its scratchpads and token counters cannot be accessed. Memory pages are sent only if
+    their checksum differs from the board's, and fetched only if a run has changed them.
     """
 
     observed = False
@@ -37,7 +34,7 @@ class Board(Engine):
         self.config = config
         self._link = link
         self._held: dict[int, bytes] = {}
-        """Known contents of memory pages by address."""
+        """Known memory pages by address."""
         found = self.registers("id", "version")
         wanted = constants(config)
         for name, value in found.items():

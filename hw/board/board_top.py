@@ -15,10 +15,8 @@ from accel.hw.core import Core
 
 
 class BoardTop(wiring.Component):
-    """The board-independent design.
-
-    ``rx`` and ``tx`` are the serial line of :mod:`~accel.hw.board.serial_protocol`. ``irq`` is the core's
-    interrupt. One clock, one synchronous reset.
+    """The board-independent design: ``rx`` and ``tx`` are the serial line, ``irq`` is the core's interrupt.
+    One clock, one synchronous reset.
 
     Args:
         size: bytes of memory, a multiple of the bus width.

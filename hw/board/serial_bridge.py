@@ -27,39 +27,32 @@ from accel.hw.bus.axi import SUBORDINATE, AxiLite, ports
 from accel.hw.datapath.word_layouts import log2
 
 RESET_CYCLES = 8
-"""Length of a core reset, in cycles."""
+"""Core reset, in cycles."""
 
 
 @dataclass(frozen=True)
 class _Work:
     head: Any
-    """Its header."""
     status: Signal
     word: Signal
-    """Data of the reply, lowest byte first."""
+    """Reply data, lowest byte first."""
     word_bytes: Signal
-    """Remaining bytes of it."""
+    """Its remaining bytes."""
     words: Signal
-    """Remaining words of memory to read or write."""
+    """Remaining memory words to read or write."""
     index: Signal
-    """Index of the next word of memory."""
+    """Index of the next memory word."""
     place: Signal
-    """Index of the next word in the buffer."""
+    """Index of the next buffer word."""
     total: Any
-    """Checksum of memory."""
 
 
 class Bridge(wiring.Component):
-    """Executes requests of :mod:`~accel.hw.board.serial_protocol`, one at a time.
+    """Executes requests of ``serial_protocol``, one at a time. Requests that arrive during another are lost.
 
-    ``s_axi_*`` connects to the core's registers, ``service`` to
-    :class:`~accel.hw.board.block_ram_memory.AxiMemory`. A reset request sets ``core_reset`` for
-    :data:`RESET_CYCLES` cycles. Requests that arrive during another are lost. A register write with the
-    previous one's tag is only answered again.
-
-    Args:
-        size: bytes of memory.
-        cycles: clock cycles of a bit on the line.
+    ``s_axi_*`` connects to the core's registers, ``service`` to ``AxiMemory``. A reset request sets
+    ``core_reset`` for :data:`RESET_CYCLES` cycles. A register write with the previous one's tag is answered
+    again but not repeated. Arguments are those of ``BoardTop``.
     """
 
     def __init__(self, config: Config, size: int, cycles: int) -> None:
@@ -108,7 +101,7 @@ class Bridge(wiring.Component):
             self.s_axi_wstrb.eq((1 << WORD_BYTES) - 1),
         ]
         written_tag, written_status, written = Signal(8), Signal(Status), Signal()
-        """Tag and status of the previous request, if it wrote a register."""
+        """The previous request's tag and status, if it wrote a register."""
         with m.FSM():
             with m.State("listen"):
                 m.d.comb += receiver.listening.eq(1)
@@ -197,7 +190,7 @@ class Bridge(wiring.Component):
                 m.next = "written"
 
     def _memory(self, m: Module, work: _Work, kept: Any) -> None:
-        with m.State("write memory"):  # arrives one cycle after its address
+        with m.State("write memory"):  # the word arrives one cycle after its address
             m.d.sync += work.place.eq(work.place + 1)
             m.next = "hand over"
         with m.State("hand over"):

@@ -1,4 +1,4 @@
-"""Receiver and sender of the frames of :mod:`~accel.hw.board.serial_protocol`."""
+"""Receiver and sender of the frames of ``serial_protocol``."""
 
 from typing import Any
 
@@ -12,24 +12,21 @@ from accel.hw.board.uart import Receiver, Transmitter
 from accel.hw.datapath.word_layouts import log2
 
 MOST = REQUEST_BYTES + MAX_DATA + CRC_BYTES
-"""Length of the longest request in bytes."""
+"""Bytes of the longest request."""
 
 
 class RequestLayout(data.StructLayout):
-    """The header of a request."""
+    """A request's header."""
 
     def __init__(self) -> None:
         super().__init__({"operation": 8, "tag": 8, "count": 16, "address": 32})
 
 
 class FrameReceiver(wiring.Component):
-    """Receives requests: the header in ``head``, data in a buffer of words, while ``listening``.
+    """Receives requests while ``listening``: the header in ``head``, data in a buffer of words.
 
-    ``frame`` is set in the cycle in which a frame ends. ``good`` shows whether it is valid, ``length`` its
-    length. ``head`` and the buffer hold until the receiver listens again.
-
-    Args:
-        cycles: clock cycles of a bit.
+    ``frame`` is set in the cycle in which a frame ends, ``good`` if it is valid. ``length`` is in bytes.
+    ``head`` and the buffer hold until the receiver listens again. ``cycles`` are those of a bit.
     """
 
     def __init__(self, word_bytes: int, cycles: int) -> None:
@@ -78,7 +75,7 @@ class FrameReceiver(wiring.Component):
             with m.Else():
                 m.d.comb += taken.eq(1)
                 m.d.sync += escaped.eq(0)
-                with m.If(self.length <= MOST):  # one extra count for all longer frames
+                with m.If(self.length <= MOST):  # one count for all longer frames
                     m.d.sync += self.length.eq(self.length + 1)
                 with m.If(self.length < REQUEST_BYTES):
                     m.d.sync += self.head.eq(Cat(self.head.as_value()[8:], self.byte))
@@ -87,11 +84,7 @@ class FrameReceiver(wiring.Component):
 
 class FrameSender(wiring.Component):
     """Sends frames. ``begin`` opens one while ``idle``. Bytes are taken with ``valid`` and ``ready``.
-    ``end``, without ``valid``, closes it.
-
-    Args:
-        cycles: clock cycles of a bit.
-    """
+    ``end``, without ``valid``, closes it. ``cycles`` are those of a bit."""
 
     def __init__(self, cycles: int) -> None:
         self._cycles = cycles
@@ -112,7 +105,7 @@ class FrameSender(wiring.Component):
         m.submodules.transmitter = transmitter = Transmitter(self._cycles)
         m.submodules.crc = crc = CRC16_IBM_3740(data_width=8).create()
         byte, send, sent, special, second = Signal(8), Signal(), Signal(), Signal(), Signal()
-        """The current byte, whether it needs an escape, and whether the escape has been sent."""
+        """The current byte, whether it needs an escape, and whether that has been sent."""
         m.d.comb += [
             self.line.eq(transmitter.line),
             crc.data.eq(self.data),

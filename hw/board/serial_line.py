@@ -16,9 +16,9 @@ from accel.hw.engines.open_engine import level
 from accel.hw.engines.verilator import PACKAGES, includes, sources
 
 SIMULATED_BIT_CYCLES = 2
-"""Length of a bit in simulation, in cycles: the shortest that the receiver supports."""
+"""The fewest that the receiver supports."""
 _PATIENCE = 400_000
-"""Cycles that a reply may take in simulation."""
+"""Cycles that a simulated reply may take."""
 _TOP = "accel_board"
 _ROOM = 4096
 
@@ -34,7 +34,7 @@ class Line(ABC):
 
     @abstractmethod
     def receive(self) -> bytes:
-        """Return at least one byte, or none if nothing arrives within the timeout."""
+        """Return at least one byte, or none after the timeout."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -49,7 +49,7 @@ class Line(ABC):
 
 
 class SerialLine(Line):
-    """A serial port, by the package ``pyserial``. ``rate`` is in bits per second."""
+    """A serial port of ``pyserial``. ``rate`` is in bits per second."""
 
     def __init__(self, port: str, *, rate: int, patience: float = 1.0) -> None:
         try:
@@ -91,8 +91,7 @@ _FUNCTIONS = {
 
 
 class SimulatedLine(Line):
-    """The line to :class:`~accel.hw.board.board_top.BoardTop` in Verilator, which simulates while the host
-    waits for a reply.
+    """The line to ``BoardTop`` in Verilator, which simulates while the host waits for a reply.
 
     Args:
         size: bytes of the board's memory.

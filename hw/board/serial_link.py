@@ -1,4 +1,4 @@
-"""Requests to a board over a serial line, repeated if no reply comes."""
+"""Requests to a board, repeated if no reply comes."""
 
 import time
 import zlib
@@ -20,12 +20,12 @@ from accel.hw.board.serial_protocol import (
 
 ATTEMPTS = 4
 _LONGEST = 10.0
-"""Seconds after which an attempt ends, even if bytes other than a reply still arrive."""
+"""Seconds after which an attempt ends, even if other bytes still arrive."""
 _WORD = 4
 
 
 class Link:
-    """A board at the other end of a line, which the caller closes."""
+    """A board on a line, which the caller closes."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -70,7 +70,7 @@ class Link:
             self._request(Operation.WRITE, address + start, count, data=part, expected=0)
 
     def holds(self, address: int, data: bytes) -> bool:
-        """Return whether memory has this data, by its checksum."""
+        """Compare memory with data, by its checksum."""
         count = len(data) // self.info.word_bytes
         found = self._request(Operation.SUM, address, count, expected=_WORD)
         return int.from_bytes(found, "little") == zlib.crc32(data)
@@ -98,7 +98,7 @@ class Link:
         return reply
 
     def _ask(self, operation: Operation, address: int = 0, count: int = 0, data: bytes = b"") -> Reply:
-        """Return the reply. Repeat the request if none comes or it was damaged."""
+        """Repeat a request until an undamaged reply comes."""
         self._tag = (self._tag + 1) % 256
         request = Request(operation=operation, tag=self._tag, address=address, count=count, data=data)
         heard = 0

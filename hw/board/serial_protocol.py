@@ -1,8 +1,7 @@
-"""The protocol on the serial line between host and board, described in docs/how-to/put-it-on-an-fpga.md.
+"""The protocol between host and board, described in docs/how-to/put-it-on-an-fpga.md.
 
-Requests and replies are frames: header, data, checksum. ``END`` stands before and after each frame. Inside,
-``END`` and ``ESCAPE`` are written as ``ESCAPE`` and the byte with bit 5 inverted. So a receiver that has lost
-track finds the frame after the next ``END``.
+``END`` stands before and after each frame and never inside, so a receiver that lost track finds the next
+frame.
 """
 
 import binascii
@@ -15,9 +14,9 @@ ESCAPE = 0x7D
 INVERTED = 0x20
 CRC_START = 0xFFFF
 VERSION = 1
-"""Version of the protocol, which the request ``INFO`` returns."""
+"""Protocol version, returned by ``INFO``."""
 MAX_DATA = 256
-"""Bytes of data in a frame."""
+"""Data bytes of a frame."""
 REPLY = 0x80
 """Bit of the first byte that marks a reply."""
 _REQUEST = struct.Struct("<BBHI")
@@ -31,19 +30,15 @@ class Operation(IntEnum):
     """Requests. Those for memory transfer ``count`` bus words from ``address`` on."""
 
     INFO = 1
-    """Reply: version of the protocol and bytes of a memory word (16 bits each), bytes of memory (32 bits)."""
+    """Reply: protocol version and bytes of a memory word (16 bits each), bytes of memory (32 bits)."""
     READ_REGISTER = 2
-    """Reply: the register at ``address``, 32 bits."""
     WRITE_REGISTER = 3
-    """Data: the new value of the register at ``address``, 32 bits."""
     READ = 4
-    """Reply: memory."""
     WRITE = 5
-    """Data: memory."""
     SUM = 6
-    """Reply: CRC-32 of memory, 32 bits."""
+    """Reply: CRC-32 of memory."""
     RESET = 7
-    """Reset the core in any state. Memory keeps its contents."""
+    """Reset the core, not the memory."""
 
 
 class Status(IntEnum):
@@ -53,9 +48,9 @@ class Status(IntEnum):
     REFUSED = 1
     """The register answers with an error."""
     DAMAGED = 2
-    """The checksum is wrong, or the frame is too long or too short. Nothing was done."""
+    """A bad checksum or length. Nothing was done."""
     UNKNOWN = 3
-    """There is no such request, or not with this length or address. Nothing was done."""
+    """No such request, length or address. Nothing was done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +76,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Info:
-    """A board's description of itself. Words are as wide as the bus. Memory begins at address 0."""
+    """A board's description of itself."""
 
     version: int
     word_bytes: int
@@ -116,13 +111,13 @@ def encode(request: Request) -> bytes:
 
 
 class Decoder:
-    """Extracts replies from received bytes and skips everything else."""
+    """Extracts replies from received bytes, and skips all else."""
 
     def __init__(self) -> None:
         self._frame = bytearray()
         self._escaped = False
         self.damaged = 0
-        """Number of damaged frames: wrong checksum or too short."""
+        """Frames with a wrong checksum or too few bytes."""
 
     def take(self, data: bytes) -> list[Reply]:
         replies = []

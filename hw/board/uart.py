@@ -8,15 +8,15 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 SHORTEST_BIT = 2
-"""Shortest length of a bit, in cycles."""
+"""Shortest bit, in cycles."""
 _BITS = 10
-"""Bits of a byte on the line, with start and stop bit."""
+"""Bits of a byte with start and stop bit."""
 
 
 class Receiver(wiring.Component):
     """Receives bytes. ``valid`` is set for one cycle, in which ``data`` has arrived.
 
-    A start bit that has vanished at its middle is ignored, a byte without stop bit is dropped.
+    A start bit that has vanished at its middle is ignored, a byte without stop bit dropped.
     """
 
     def __init__(self, cycles: int) -> None:
@@ -30,7 +30,7 @@ class Receiver(wiring.Component):
         rest = Signal(range(self._cycles))
         """Cycles until the line is sampled."""
         left = Signal(range(_BITS + 1))
-        """Bits left to sample, or 0 while the line is idle."""
+        """Bits left to sample, or 0 on an idle line."""
         shifted = Signal(_BITS)
         m.d.comb += self.data.eq(shifted[1:-1])
         m.d.sync += self.valid.eq(0)
@@ -49,7 +49,7 @@ class Receiver(wiring.Component):
 
 
 class Transmitter(wiring.Component):
-    """Sends bytes. ``data`` is taken with ``valid`` and ``ready``."""
+    """Sends bytes, taken with ``valid`` and ``ready``."""
 
     def __init__(self, cycles: int) -> None:
         self._cycles = cycles

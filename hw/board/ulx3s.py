@@ -30,26 +30,25 @@ from accel.hw.export.yosys import UNORDERED_READS
 from accel.hw.export.yowasp_tools import run_tool, tool
 
 MEMORY_BYTES = 128 * 1024
-"""Size of the memory: 64 of the device's 208 block RAMs."""
+"""64 of the device's 208 block RAMs."""
 SPEED = 6
-"""Speed grade of the board's device, the slowest."""
+"""Speed grade, the slowest."""
 LEDS = ("locked", "rx", "tx", "irq")
-"""Signals on the first LEDs: clock locked, bytes from and to the host, the core's interrupt."""
+"""LEDs: clock locked, bytes from and to the host, the core's interrupt."""
 
 _RATE_ERROR = 0.02
-"""Tolerance of a bit's length. Over the ten bits of a byte it adds up to a fifth of a bit."""
+"""Tolerance of a bit's length. Over ten bits it adds up to a fifth of a bit."""
 _FEEDBACKS = range(16, 33)
-"""Dividers in the PLL's feedback path, for which its oscillator runs at 400 to 800 MHz."""
+"""Feedback dividers of the PLL, for 400 to 800 MHz of its oscillator."""
 _LONGEST_DIVIDER = 128
 _FASTEST_MHZ = 400.0
-"""Highest output frequency of the PLL. All limits are from the data sheet (FPGA-DS-02012, sysCLOCK PLL
-Timing)."""
+"""Highest output of the PLL. All limits are from the data sheet (FPGA-DS-02012, sysCLOCK PLL Timing)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pll:
-    """Dividers of a PLL. Its oscillator runs at ``CLOCK_MHZ * feedback``, and the machine's clock at that
-    frequency divided by ``output``."""
+    """PLL dividers. The oscillator runs at ``CLOCK_MHZ * feedback``, the machine at that divided by
+    ``output``."""
 
     feedback: int
     output: int
@@ -88,7 +87,7 @@ def bit_cycles(mhz: float, rate: int) -> int:
 
 
 class Ecp5Top(BoardTop):
-    """The board-independent design for an ECP5, with reset on global wires."""
+    """``BoardTop`` with reset on the ECP5's global wires."""
 
     def reset(self, m: Module, reset: Value, *parts: wiring.Component) -> Sequence[Elaboratable]:
         renamed = globally_reset(m, "core", ResetSignal() | reset)
@@ -96,7 +95,7 @@ class Ecp5Top(BoardTop):
 
 
 class Ulx3s(wiring.Component):
-    """:class:`~accel.hw.board.board_top.BoardTop` on the pins of the board."""
+    """``BoardTop`` on the board's pins."""
 
     def __init__(self, config: Config, *, pll: Pll, cycles: int, size: int = MEMORY_BYTES) -> None:
         self._pll = pll
@@ -179,7 +178,7 @@ def project(design: Any) -> dict[str, bytes]:
 
 @dataclass(frozen=True, kw_only=True)
 class Bitstream:
-    """A bitstream for the board. ``mhz`` is the highest frequency on the board's speed grade."""
+    """A bitstream. ``mhz`` is the highest frequency on the board's speed grade."""
 
     content: bytes
     mhz: float
@@ -193,13 +192,13 @@ def build(
 
     Args:
         folder: the tools' working folder, which must exist.
-        mhz: frequency of the machine's clock.
+        mhz: the machine's clock frequency.
         rate: bits per second on the serial line.
         note: called with the current progress.
 
     Raises:
         ConfigError: the clock or the rate is impossible.
-        EngineError: a tool is not installed or fails, for example at too fast a clock.
+        EngineError: a tool is missing or fails, for example at too fast a clock.
     """
     pll, cycles = Pll.of(mhz), bit_cycles(mhz, rate)
     need = "the bitstream"
@@ -221,6 +220,6 @@ def build(
 
 
 def reached(report: Any) -> float:
-    """Return the highest frequency in MHz, from nextpnr's report, of the clock that limits the machine."""
+    """Return the limiting clock's highest frequency in MHz, from nextpnr's report."""
     slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
     return float(slowest["achieved"])

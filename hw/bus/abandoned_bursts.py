@@ -8,13 +8,11 @@ from amaranth.lib.wiring import In, Out
 
 
 class AbandonedBursts(wiring.Component):
-    """Counts the bursts in flight of abandoned runs, which are the oldest.
+    """Counts the bursts in flight of abandoned runs. AXI answers in order, so their answers come first, and
+    are dropped.
 
-    AXI answers every burst, in order, so the same number of answers is dropped.
-
-    ``count`` is the number of bursts in flight, and ``answered`` completes the oldest. ``abandon`` abandons
-    all of them, in a cycle in which none begins. ``oldest`` shows that the oldest burst is abandoned,
-    ``others`` that some are not.
+    Of ``count`` bursts in flight, ``answered`` completes the oldest. ``abandon`` abandons all, in a cycle in
+    which none begins. ``oldest`` shows that the oldest is abandoned, ``others`` that some are not.
     """
 
     def __init__(self, outstanding: int) -> None:

@@ -1,8 +1,5 @@
-"""AXI4 and AXI4-Lite as signatures, one per channel, and ports with Verilog's names.
-
-Ports are flat: ``m_axi_araddr`` in Verilog, in waves and in Python. :func:`pins` collects the ports of a bus
-into an interface for :func:`~amaranth.lib.wiring.connect`.
-"""
+"""AXI4 and AXI4-Lite as signatures, one per channel, and flat ports with Verilog's names, for example
+``m_axi_araddr``."""
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
@@ -21,12 +18,12 @@ OKAY = 0
 SLVERR = 2
 _INCREMENTING = 1
 _CACHE = 0b0010
-"""Normal, non-cacheable, non-bufferable memory: the response to a write comes from the final destination, so
+"""Normal, non-cacheable, non-bufferable memory: write responses come from the final destination, so
 ``status.done`` means that the data is in memory."""
 
 
 class Address(Signature):
-    """AR and AW: the address of a burst, and its number of beats minus one."""
+    """AR and AW: a burst's address, and its number of beats minus one."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -129,7 +126,7 @@ class AxiLite(Signature):
 
 
 def ports(bus: Signature, prefix: str = "") -> dict[str, Member]:
-    """Return the signals of a bus as ports named ``prefix`` + channel + signal."""
+    """Return a bus's signals as ports named ``prefix`` + channel + signal."""
     return {
         f"{prefix}{channel}{name}": member
         for channel, signature in _channels(bus)
@@ -138,7 +135,7 @@ def ports(bus: Signature, prefix: str = "") -> dict[str, Member]:
 
 
 def pins(component: Any, bus: Signature, prefix: str = "") -> Any:
-    """Return a component's ports, as named by :func:`ports`, as an interface."""
+    """Return a component's ports, named by :func:`ports`, as an interface for ``wiring.connect``."""
     channels = {}
     for channel, signature in _channels(bus):
         signals = {name: getattr(component, f"{prefix}{channel}{name}") for name in signature.members}
@@ -147,19 +144,19 @@ def pins(component: Any, bus: Signature, prefix: str = "") -> Any:
 
 
 def connect_inside(m: Module, part: Any, outside: Any) -> None:
-    """Connect a submodule's bus, or some channels of it, with its component's ports of the same direction."""
+    """Connect channels of a submodule's bus with its component's ports of the same direction."""
     for channel in part.signature.members:
         wiring.connect(m, getattr(part, channel), wiring.flipped(getattr(outside, channel)))
 
 
 def moves(bus: Any) -> Value:
-    """Return whether any channel transfers something in this cycle."""
+    """Return whether any channel transfers something."""
     channels = [getattr(bus, name) for name in bus.signature.members]
     return Cat(channel.valid & channel.ready for channel in channels).any()
 
 
 def every_burst(address: Any, config: Config) -> Sequence[Assign]:
-    """Set the constant fields of AR and AW: bursts of whole beats at consecutive addresses."""
+    """Set the constant fields of AR and AW: whole beats at consecutive addresses."""
     return [
         address.size.eq(log2(config.bus_bytes)),
         address.burst.eq(_INCREMENTING),
@@ -178,9 +175,9 @@ def subordinate_ports() -> dict[str, Member]:
 
 
 MANAGER = "m_axi_"
-"""Prefix of the core's AXI4 ports."""
+"""Prefix of the AXI4 ports."""
 SUBORDINATE = "s_axi_"
-"""Prefix of the core's AXI4-Lite ports."""
+"""Prefix of the AXI4-Lite ports."""
 
 
 def _channels(bus: Signature) -> Iterator[tuple[str, Signature]]:

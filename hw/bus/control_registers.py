@@ -1,4 +1,4 @@
-"""The control registers of :mod:`accel.core.registers`, and the interrupt."""
+"""The control registers, and the interrupt."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,11 +30,11 @@ _GROUP = 8
 class Control(wiring.Component):
     """Software's view of the core.
 
-    - ``start``: a pulse. The core sets ``running`` from the next cycle to the last one of the run, in which
-      it sets ``ended``.
+    - ``start``: a pulse. The core sets ``running`` from the next cycle to the run's last, in which it sets
+      ``ended``.
     - ``clear``: a pulse while no run is active, also together with ``start``, or while a run is ``draining``,
       which then ends.
-    - ``flush``: set with ``start`` and ``clear``. It has several identical bits because of its fan-out.
+    - ``flush``: set with ``start`` and ``clear``, in several copies because of its fan-out.
     - ``stop``: a pulse at any time.
 
     ``start`` and ``clear`` never come while ``offering``. Settings are constant from ``start`` to ``ended``.
@@ -177,8 +177,7 @@ class Control(wiring.Component):
         address = Signal(ADDRESS_BITS)
         asked = Signal()
         kept, kept_of = Signal(WORD_BITS), Signal(ADDRESS_BITS - 2)
-        """High word of the counter whose low word was read last, and the address of that high word, or 0
-        for none."""
+        """High word of the counter whose low word was read last, and its address, or 0 for none."""
         m.d.comb += self.s_axi_arready.eq(~asked & ~self.s_axi_rvalid)
         with m.If(self.s_axi_arvalid & self.s_axi_arready):
             m.d.sync += [asked.eq(1), address.eq(self.s_axi_araddr)]
@@ -186,8 +185,7 @@ class Control(wiring.Component):
             m.d.sync += self.s_axi_rvalid.eq(0)
         place = address[2:]
         found, known, low_of = Signal(WORD_BITS), Signal(), Signal()
-        """The word at the address, whether the address exists, and whether it is the low word of a counter.
-        """
+        """The word at the address, whether it exists, and whether it is a counter's low word."""
         high = Signal(WORD_BITS)
         self._look_up(m, place, values, (found, known, low_of, high))
         takes_kept = (kept_of == place) & (kept_of != 0)
@@ -204,8 +202,7 @@ class Control(wiring.Component):
                 m.d.sync += kept_of.eq(0)
 
     def _look_up(self, m: Module, place: Value, values: dict[str, Value], found: tuple[Signal, ...]) -> None:
-        """Drive ``found`` from the word at an address, through two levels of multiplexers, which make a
-        shorter path than one."""
+        """Drive ``found`` from the addressed word. Two levels of multiplexers are faster than one."""
         groups: dict[int, dict[int, tuple[Value, ...]]] = {}
         for register, word in _words(self._config):
             low, group = (number := (register.offset >> 2) + word) % _GROUP, number // _GROUP

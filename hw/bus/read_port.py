@@ -17,7 +17,7 @@ from accel.hw.datapath.word_layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS
 
 
 def readers_of(config: Config) -> tuple[Unit, ...]:
-    """Return the units that read, in order of priority. The store unit reads only with ``post=1``."""
+    """Return the reading units by priority. The store unit reads only with ``post=1``."""
     store = (Unit.STORE,) if config.post else ()
     return (Unit.COMPUTE, *store, Unit.LOAD, Unit.FETCH)
 
@@ -32,9 +32,9 @@ class RequestLayout(data.StructLayout):
 class ReadChannel(wiring.Signature):
     """A reader's interface to the read port.
 
-    ``valid`` requests the burst ``request``. Both may change until the port sets ``granted`` in the cycle in
-    which it accepts the burst. The beats arrive later, in the order of the grants: the reader must take
-    ``beat_data`` in each cycle with ``beat_valid``.
+    ``valid`` requests the burst ``request``. Both may change until ``granted``, in the cycle in which the
+    port accepts the burst. Beats arrive later, in the order of grants: the reader must take ``beat_data`` in
+    each cycle with ``beat_valid``.
     """
 
     def __init__(self, config: Config) -> None:
@@ -59,12 +59,12 @@ class BurstLayout(data.StructLayout):
 class ReadPort(wiring.Component):
     """The AXI4 read channels, with a :class:`ReadChannel` under each reading unit's name.
 
-    One burst is granted per cycle. Its address then enters the AR register. ``stop`` prevents grants. Every
+    One burst is granted per cycle, unless ``stop`` is set. Its address then enters the AR register. Every
     beat is taken at once. RLAST ends a burst. ``bad`` shows an error response, or RLAST in the wrong beat.
     Surplus beats are dropped. ``stray`` shows a beat without a burst.
 
-    ``abandon`` abandons the bursts in flight. While their beats, which are dropped, are outstanding,
-    ``stale`` is set. ``busy`` shows that other bursts are in flight.
+    ``abandon`` abandons the bursts in flight. ``stale`` is set until their beats, which are dropped, have
+    come. ``busy`` shows that other bursts are in flight.
     """
 
     def __init__(self, config: Config) -> None:

@@ -8,11 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 
 class Slice(wiring.Component):
-    """A register slice with two entries of ``bits``.
-
-    A transfer leaves at least one cycle after it has entered, and one can enter in every cycle. No output
-    depends on an input of the same cycle.
-    """
+    """A register slice with two entries of ``bits``. One transfer can enter per cycle, and leaves at least
+    one cycle later. No output depends on an input of the same cycle."""
 
     def __init__(self, bits: int) -> None:
         super().__init__(
@@ -29,7 +26,7 @@ class Slice(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         spare: Signal = Signal.like(self.in_data)
-        """A transfer that was taken while the output waited. It is valid while ``in_ready`` is low."""
+        """A transfer taken while the output waited, valid while ``in_ready`` is low."""
         with m.If(~self.out_valid | self.out_ready):
             m.d.sync += [
                 self.out_valid.eq(self.in_valid | ~self.in_ready),
@@ -42,7 +39,7 @@ class Slice(wiring.Component):
 
 
 def slice_channel(m: Module, name: str, source: Any, target: Any) -> None:
-    """Insert a slice between the two sides of a channel. ``source`` drives ``valid``."""
+    """Insert a slice between the sides of a channel. ``source`` drives ``valid``."""
     carried = [field for field in source.signature.members if field not in ("valid", "ready")]
     taken: list[Value] = [getattr(source, field) for field in carried]
     given: list[Value] = [getattr(target, field) for field in carried]

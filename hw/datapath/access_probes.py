@@ -1,4 +1,4 @@
-"""Counters of accesses to memories, for simulation only."""
+"""Counters of memory accesses, for simulation only."""
 
 from typing import Any
 
@@ -10,32 +10,27 @@ from accel.core.access_names import access_names
 from accel.core.config import Config
 
 COUNT_BITS = 48
-"""Bits of a counter."""
 _INCREMENT_BITS = 16
-"""Bits of the accesses in one cycle."""
 
 
 def select_bits(config: Config) -> int:
-    """Return the bits of the number of a counter."""
+    """Return the bits of a counter's number."""
     return (len(access_names(config)) - 1).bit_length()
 
 
 class AccessProbes:
-    """The accesses in a cycle, by the names of :func:`~accel.core.access_names.access_names`.
-
-    The units of a simulated core drive them with :meth:`drive`. A synthesized core has no probes.
-    """
+    """The accesses in a cycle, by ``access_names``. A simulated core's units drive them. A synthesized core
+    has none."""
 
     def __init__(self, config: Config) -> None:
         self.amounts = {name: Signal(_INCREMENT_BITS, name=f"access_{name}") for name in access_names(config)}
 
     def drive(self, m: Module, **amounts: Value) -> None:
-        """Drive the accesses in each cycle."""
         m.d.comb += [self.amounts[name].eq(amount) for name, amount in amounts.items()]
 
 
 class AccessCounters(wiring.Component):
-    """Sums up the accesses of a run. ``count`` is the counter with the number ``select``."""
+    """Sums up a run's accesses. ``count`` is counter ``select``."""
 
     def __init__(self, probes: AccessProbes, config: Config) -> None:
         self._probes = probes

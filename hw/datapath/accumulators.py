@@ -18,8 +18,8 @@ from accel.hw.datapath.word_layouts import log2, sram_bits
 
 
 class SlotLayout(data.StructLayout):
-    """A part of a beat whose values are requantized together: part ``part`` of the element ``distance``
-    elements after the beat's first one. ``inside``: the beat contains it."""
+    """Part ``part`` of the element ``distance`` elements after a beat's first, whose values are requantized
+    together. ``inside``: the beat contains it."""
 
     def __init__(self, config: Config) -> None:
         lanes = max(1, config.bus_bytes // config.out_element_bytes)
@@ -36,8 +36,8 @@ def part_of(word: Value, part: Value, bits: int) -> Value:
 class MirrorRead(wiring.Signature):
     """Reads of the accumulators for STOREs.
 
-    In the cycle after ``advance``, ``data`` and ``strobe`` are the beat that ``beat`` requested, with
-    elements in their bus lanes, and ``sums`` the accumulators of ``slot``. Without ``advance`` they hold.
+    In the cycle after ``advance``, ``data`` and ``strobe`` are the requested ``beat``, with elements in their
+    bus lanes, and ``sums`` the accumulators of ``slot``. Without ``advance`` they hold.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -53,8 +53,8 @@ class MirrorRead(wiring.Signature):
 
 
 class AccumulatorMirror(wiring.Component):
-    """A mirror of the accumulators that is read beat by beat: their low bytes, or all bytes if some ``kinds``
-    of STOREs need them. It follows ``writes``, the write ports of the banks, and serves ``out``."""
+    """A copy of the accumulators that ``out`` reads beat by beat: their low bytes, or all bytes if some
+    ``kinds`` of STOREs need them. It follows ``writes``, the banks' write ports."""
 
     def __init__(self, kinds: Sequence[Kind], writes: Sequence[Write], shape: Shape, config: Config) -> None:
         self._kinds = kinds

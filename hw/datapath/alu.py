@@ -26,12 +26,12 @@ assert sum(map(len, _TOGETHER.values())) == len(AluOp)
 
 
 def own_operations(config: Config) -> dict[int, Operation]:
-    """Return a machine's operations by their numbers, except VTA's."""
+    """Return a machine's operations by number, except VTA's."""
     return {code: one for code, one in config.operations.items() if one.name not in STOCK_NAMES}
 
 
 def shared_results(config: Config) -> dict[str, tuple[int, ...]]:
-    """Return by name each result of a lane with the operations that share it. GEMM and MAC need the sum."""
+    """Return each result of a lane by name, with the operations that share it. GEMM and MAC need the sum."""
     stock = {
         name: tuple(op for op in ops if op in config.operations or op == AluOp.ADD)
         for name, ops in _TOGETHER.items()
@@ -42,8 +42,8 @@ def shared_results(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 class ControlLayout(data.StructLayout):
-    """Control of a lane: one-hot selection of its result (0: none), the bound that MIN and MAX take, and a
-    bit per slot of MUL."""
+    """Control of a lane: one-hot selection of its result (0: none), the bound of MIN and MAX, and a bit per
+    slot of MUL."""
 
     def __init__(self, config: Config) -> None:
         phase = {"phase": config.mul_slots} if config.mul_slots > 1 else {}
@@ -66,15 +66,15 @@ def control(m: Module, op: Value, config: Config, *, reset: Value, phase: Value 
 
 
 def group_of(lane: int, lanes: int) -> int:
-    """Return the group of a lane."""
+    """Return a lane's group, by which it shares a copy of ``control``."""
     return lane * COPIES // lanes
 
 
 class Alu(wiring.Component):
     """Computes ``result`` from the int32 lanes ``left`` and ``right`` in the same cycle, as ``control`` says.
 
-    Each group of lanes has its own copy of ``control``, made by :func:`control`. MUL takes ``mul_slots``
-    cycles, during which its operands are constant.
+    Each group of lanes has its own copy of ``control``. MUL takes ``mul_slots`` cycles, with constant
+    operands.
     """
 
     def __init__(self, config: Config) -> None:
@@ -111,7 +111,6 @@ class Alu(wiring.Component):
     def _own_results(
         self, m: Module, lefts: Sequence[Value], rights: Sequence[Value]
     ) -> dict[str, list[Value]]:
-        """Return each result of the operations that are not VTA's, for all lanes."""
         found: dict[str, list[Value]] = {}
         width = self._config.block_out
         for one in own_operations(self._config).values():
@@ -125,9 +124,8 @@ class Alu(wiring.Component):
     def _product(self, m: Module, phase: Value, left: Value, right: Value) -> Value:
         """Return the low 32 bits of a product in the last slot. ``phase`` has one bit per slot.
 
-        Three partial products of the 16-bit halves matter. The low halves of two of them are added to the
-        upper half of the third, which is multiplied last. Every slot but the last multiplies, and every slot
-        but the first accumulates. With a slot to spare, the factors come from registers.
+        Every slot but the last multiplies 16-bit halves, every slot but the first accumulates. With a slot to
+        spare, the factors come from registers.
         """
         half = ACC_BITS // 2
         parts = [(0, 0), (half, 0), (0, half)]
@@ -172,9 +170,9 @@ def _half(phase: Value, begins: Mapping[int, int], value: Value) -> Value:
 def operation_results(
     m: Module, operation: Operation, lefts: Sequence[Value], rights: Sequence[Value], **options: Any
 ) -> list[Value]:
-    """Return an operation's int32 result in each lane of a row, in the last slot of a micro-op.
+    """Return an operation's int32 results in a row of lanes, in the last slot of a micro-op.
 
-    ``options`` are arguments of :func:`~accel.hw.datapath.lane_values.lane_values`.
+    ``options`` are arguments of ``lane_values``.
     """
     if operation.datapath is not None:
         return [operation.datapath(m, *operands) for operands in zip(lefts, rights, strict=True)]
@@ -184,7 +182,6 @@ def operation_results(
 
 
 def _extended(value: Value) -> Value:
-    """Return the 32 bits of an int32 value that may have fewer."""
     sign = value[-1] if value.shape().signed else Const(0, 1)
     return Cat(value, sign.replicate(max(0, ACC_BITS - len(value))))
 
@@ -193,8 +190,7 @@ def operate(m: Module, told: data.View, left: Value, right: Value, results: Mapp
     """Return the selected result's low 32 bits, or 0.
 
     Args:
-        results: by name, the results that one lane alone does not compute in one slot: the product and
-            those of operations that are not VTA's.
+        results: results by name that one lane cannot compute alone in one slot.
     """
     wanted = told.shape().members
     every: dict[str, Value] = {}
@@ -210,8 +206,8 @@ def operate(m: Module, told: data.View, left: Value, right: Value, results: Mapp
 def _shift(m: Module, left: Value, right: Value) -> Value:
     """Shift right arithmetically by ``right``, or left if it is negative. Amounts beyond the width saturate.
 
-    Both directions rotate right by the amount modulo the width. The bits that wrapped around are the result
-    of a left shift, the remaining bits that of a right shift.
+    Both directions rotate right by the amount modulo the width. The bits that wrapped around are the left
+    shift's result, the others the right shift's.
     """
     bits = (ACC_BITS - 1).bit_length()
     up, low, high = right[-1], right[:bits], right[bits:-1]

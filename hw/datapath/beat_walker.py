@@ -15,7 +15,7 @@ from accel.hw.datapath.word_layouts import GAP_BITS, LANE_BITS, kind_bits, log2,
 
 class BeatLayout(data.StructLayout):
     """One beat: ``take`` elements from bus lane ``lane`` and scratchpad element ``index`` on, or part
-    ``chunk`` of element ``index``, which is longer than a beat."""
+    ``chunk`` of the longer element ``index``."""
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
         lanes = max(kind.lanes for kind in kinds)
@@ -39,7 +39,7 @@ class PlacesLayout(data.StructLayout):
             {
                 "kind": kind_bits(config),
                 "sram": sram_bits(config),  # scratchpad element of the first data element
-                "gap": GAP_BITS,  # scratchpad elements between two rows of data
+                "gap": GAP_BITS,  # scratchpad elements between rows of data
                 "lane": LANE_BITS,  # position of the first DRAM element in its beat
                 "stride": LANE_BITS,  # DRAM elements from row to row, modulo those of a beat
                 "x_size": SIZE_BITS,
@@ -49,12 +49,11 @@ class PlacesLayout(data.StructLayout):
 
 
 class BeatWalker(wiring.Component):
-    """Walks through the beats of transfers.
+    """Walks through the beats of transfers, computed one cycle ahead.
 
     ``start`` loads a transfer with at least one row. From the next cycle on ``beat`` is its first beat, and
-    after each ``step`` the next. ``last`` marks the last beat. While stepping over it, or while ``idle``, the
-    walker is ``free`` for the next transfer. ``rows`` adds ``row_last``, the last beat of a row. Each beat is
-    computed one cycle ahead.
+    after each ``step`` the next. While stepping over the ``last`` beat, or while ``idle``, the walker is
+    ``free`` for the next transfer. ``rows`` adds ``row_last``, the last beat of a row.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config, *, rows: bool = False) -> None:
@@ -94,7 +93,7 @@ class BeatWalker(wiring.Component):
         lanes = Signal(range(most + 1))
         take = Signal(range(most + 1))
         ends = Signal()
-        """Whether the beat contains the last elements of its row."""
+        """The beat has the last elements of its row."""
         chunk_last = Signal()
         row_last = Signal()
         element_done, row_done = Signal(), Signal()
@@ -102,7 +101,7 @@ class BeatWalker(wiring.Component):
         row_next = Signal(LANE_BITS)
 
         def shared(left: Value, room: Value) -> tuple[Value, Value]:
-            """Return how many of the remaining elements fit into a beat, and whether all do."""
+            """Return how many remaining elements fit into a beat, and whether all do."""
             whole = left <= room
             return Mux(whole, left, room), whole
 

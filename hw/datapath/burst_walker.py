@@ -16,7 +16,7 @@ from accel.hw.datapath.word_layouts import BEATS_BITS, kind_bits, log2, minimum
 
 
 class RowsLayout(data.StructLayout):
-    """The rows of a transfer in DRAM."""
+    """A transfer's rows in DRAM."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(
@@ -31,13 +31,13 @@ class RowsLayout(data.StructLayout):
 
 
 class BurstWalker(wiring.Component):
-    """Walks through the bursts of transfers. Rows are split at 4 KiB pages and at the longest burst.
+    """Walks through the bursts of transfers, computed one cycle ahead. Rows are split at 4 KiB pages and at
+    the longest burst.
 
     ``start``, in a cycle without a ``valid`` burst, begins a transfer with at least one row. Its first burst
-    is ``valid`` in the next cycle, each further one in the cycle after ``accept``. ``last`` marks the last.
-    Each burst is computed one cycle ahead. While none is valid, the first burst of ``rows`` is computed in
-    every cycle, because the start is known late in its cycle. ``free`` is the complement of ``valid``.
-    ``mem_base`` is the start of a page.
+    is ``valid`` in the next cycle, each further one in the cycle after ``accept``, up to the ``last``. While
+    none is valid (``free``), the first burst of ``rows`` is computed in every cycle, because the start is
+    known late in its cycle. ``mem_base`` starts a page.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -71,15 +71,15 @@ class BurstWalker(wiring.Component):
         next_row = Signal(DRAM_ADDRESS_BITS)
         row_bytes = Signal(row_bits)
         is_long = Signal()
-        """Whether rows are longer than any burst."""
+        """Rows are longer than any burst."""
         stride = Signal(row_bits)
         ends = Signal()
-        """Whether the burst ends its row. Otherwise it is as long as page and bus allow."""
+        """The burst ends its row. Otherwise it is as long as page and bus allow."""
         left = Signal(beats_bits)
-        """Beats of the row after a burst that does not end it."""
+        """Beats of the row after the burst, if it does not end the row."""
         to_page = Signal(range(page + 1))
         most = Signal(BEATS_BITS)
-        """Beats of the page after such a burst, at most a longest burst."""
+        """Beats of the page after the burst, at most a longest burst."""
         rows = Signal(SIZE_BITS)
         last_row = Signal()
 
@@ -88,7 +88,6 @@ class BurstWalker(wiring.Component):
         first_address = Signal(DRAM_ADDRESS_BITS)
         first_stride = Signal(row_bits)
         first_place = Signal(log2(PAGE_BYTES))
-        """Position in its page. ``mem_base`` is the start of a page."""
         first_bytes = Signal(row_bits)
         m.d.comb += [
             first_address.eq(self.mem_base + choose(new.kind, [new.dram_base << s for s in kind_sizes])),
@@ -154,7 +153,7 @@ def _longest(config: Config) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class _Burst:
-    """A burst. ``left`` and ``to_page`` are the beats left in the row and the page if it does not end the
+    """A burst. ``left`` and ``to_page``, the remaining beats of row and page, matter if it does not end the
     row."""
 
     beats: Value
@@ -164,8 +163,8 @@ class _Burst:
 
 
 def _row_burst(m: Module, place: Value, length: Value, is_long: Value, config: Config, name: str) -> _Burst:
-    """Compute the first burst of a row. It depends on one sum: the row's end relative to the start of the
-    page, of which few bits matter for a short row.
+    """Compute the first burst of a row from one sum: the row's end relative to the page's start, of which few
+    bits matter for a short row.
 
     Args:
         place: byte position of the row in its page.
@@ -179,8 +178,7 @@ def _row_burst(m: Module, place: Value, length: Value, is_long: Value, config: C
     low = length[: (longest * bus).bit_length()]
     behind_page = Cat(place, Const(1, 1)).as_signed()
     behind_longest = Cat(place[:shift], Const(longest, log2(longest) + 1)).as_signed()
-    """Start of the row relative to the end of the page and to the end of the longest burst, as negative
-    numbers."""
+    """The row's start minus the end of the page, and of the longest burst."""
     near, part = ((start + low + (bus - 1)) >> shift for start in (place, place[:shift]))
     m.d.comb += [
         whole.eq((place[:shift] + length + (bus - 1)) >> shift),

@@ -1,4 +1,4 @@
-"""Faults of a single instruction, as in :func:`accel.core.fault_causes.instruction_fault`."""
+"""Faults of a single instruction, as in ``fault_causes.instruction_fault``."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ class _Special:
     """Exceptions for some kinds of transfers.
 
     Attributes:
-        unbounded: the accessed elements are not those that ``sram_base`` and the size imply.
+        unbounded: ``sram_base`` and the size do not tell the accessed elements.
         beyond: elements of another scratchpad are out of range.
     """
 
@@ -72,9 +72,8 @@ class _Special:
 
 
 class WordLayout(data.StructLayout):
-    """Results of checking an instruction's word. ``cause`` is its first fault. The box must end within a
-    scratchpad of ``depth`` elements if ``in_sram``, and within a memory of ``room`` elements if ``in_dram``.
-    """
+    """An instruction word's first fault ``cause``. The box must end within a scratchpad of ``depth`` elements
+    if ``in_sram``, and within a memory of ``room`` elements if ``in_dram``."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(
@@ -105,8 +104,7 @@ def transfer_faults(
     pads: bool,
     special: _Special | None = None,
 ) -> tuple[list[tuple[Value, Cause]], _Bounds]:
-    """Return the faults in the word of a LOAD or STORE, and the limits of its box, unless ``x_size`` is
-    zero."""
+    """Return the faults in the word of a LOAD or STORE, and its box's limits, unless ``x_size`` is zero."""
     moves = transfer.x_size != 0
     known: Value = Const(0, 1)
     for kind in kinds:
@@ -161,8 +159,8 @@ def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config
 
 
 def cause_of(m: Module, known: data.View, box: Any) -> Signal:
-    """Return the fault of an instruction: of its word, from :func:`known_of`, or of its box. Little logic
-    depends on the box's ends, which are known late in the cycle."""
+    """Return an instruction's fault: of its word (``known_of``), or of its box, whose ends are known late in
+    the cycle."""
     beyond = [
         (known.in_sram & (box.end > known.depth), Cause.SRAM_RANGE),
         (known.in_dram & (box.stop > known.room), Cause.DRAM_RANGE),
@@ -180,8 +178,8 @@ def byte_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
 def store_unit_faults(
     word: Value, mem_size: Value, config: Config
 ) -> tuple[list[tuple[Value, Cause]], _Bounds]:
-    """Return the store unit's faults with ``post=1``, except for neighbours and residuals, and the limits of
-    boxes."""
+    """Return the store unit's faults with ``post=1``, except for neighbours and residuals, and its boxes'
+    limits."""
     stores, loads = kinds_of(Store, Unit.STORE, config), kinds_of(Load, Unit.STORE, config)
     store, load, setting = (view(cls, config, word) for cls in (StoreReq, Load, SetOut))
     no = Const(0, 1)
@@ -218,7 +216,7 @@ def is_finished(memory: Value, config: Config) -> Value:
 
 
 def takes_residuals(memory: Value, config: Config) -> Value:
-    """Return whether a STORE's memory id selects STORE.ADD or STORE.MUL."""
+    """Return whether a memory id selects STORE.ADD or STORE.MUL."""
     return _is_one_of(memory, RESIDUAL_STORES, config)
 
 
@@ -228,13 +226,13 @@ def _is_one_of(memory: Value, wanted: Iterable[Finishing], config: Config) -> Va
 
 
 def operand_first(store: Any, operand: StoreOperand) -> Value:
-    """Return the first element of an operand that a requantizing STORE uses."""
+    """Return an operand's first element in a requantizing STORE."""
     field: Value = getattr(store, operand.field)
     return field - operand.offset if operand.offset else field
 
 
 def operand_end(store: Any, operand: StoreOperand) -> Value:
-    """Return the end of a requantizing STORE's range of an operand, at most 0 if it does not use any."""
+    """Return the end of a requantizing STORE's range of an operand, at most 0 if it uses none."""
     extent: Value = Const(1)
     if operand.per_column:
         extent = Mux(getattr(store, operand.per_column), store.x_size, extent)
@@ -244,8 +242,7 @@ def operand_end(store: Any, operand: StoreOperand) -> Value:
 
 
 def uses_operand(finished: Value, store: Any, operand: StoreOperand) -> Value:
-    """Return whether a STORE is ``finished``, which means that it requantizes, and selects an element of an
-    operand."""
+    """Return whether a STORE is ``finished`` (requantizes) and selects an element of an operand."""
     return finished & (getattr(store, operand.field) >= operand.offset) if operand.offset else finished
 
 
@@ -278,13 +275,13 @@ def is_alu(alu: Any, config: Config) -> Value:
 
 
 def operation_number(alu: Any, config: Config) -> Value:
-    """Return the number of ALU's operation. On machines with ALU_HIGH the opcode is its fourth bit."""
+    """Return ALU's operation number. With ALU_HIGH the opcode is its fourth bit."""
     number: Value = Value.cast(alu.alu_op)
     return Cat(number, alu.opcode == Opcode.ALU_HIGH) if exists(AluHigh, config) else number
 
 
 def lacks_operation(code: Value, config: Config) -> Value:
-    """Return whether the machine has no operation with a number."""
+    """Return whether the machine lacks an operation number."""
     codes = [int(one) for one in config.operations]
     if codes == list(range(len(codes))):
         return code > codes[-1]
@@ -292,7 +289,7 @@ def lacks_operation(code: Value, config: Config) -> Value:
 
 
 def compute_set_faults(setting: Any, config: Config) -> list[tuple[Value, Cause]]:
-    """Return the faults of a SET of the compute unit, viewed as SET.ACC, including unknown memory ids."""
+    """Return the faults of the compute unit's SET, viewed as SET.ACC, including unknown memory ids."""
     is_set, known = setting.opcode == Opcode.SET, setting.memory == SetAcc.MEMORY
     return [
         (is_set & ~known, Cause.MEMORY_ID),

@@ -1,10 +1,9 @@
 """The hardware of an expression over the integers of a row of lanes.
 
-The operands of a micro-op are constant in its slots. So a register anywhere in an expression delays a value,
-and never mixes two micro-ops: after ``stages`` registers on a path, the result is right in slot ``stages``.
-Each node has a delay, and a register follows a node where the delay from the operands passes a multiple of
-the longest delay divided by ``stages + 1``. A reduction over lanes is a tree, which registers cut between its
-levels.
+A micro-op's operands are constant in its slots. So a register in an expression only delays a value, and never
+mixes micro-ops: after ``stages`` registers on a path, the result is right in slot ``stages``. A register
+follows each node where the delay from the operands passes a multiple of the longest delay divided by ``stages
++ 1``. A reduction over lanes is a tree, which registers cut between levels.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -70,16 +69,12 @@ def _tree(m: Module | None, kind: str, values: Sequence[Value], at: Sequence[int
 
 
 Replaced = Mapping[str, Callable[..., Value]]
-"""By kind of node, a function of the node, the lane and the operands that returns the value. A proof replaces
-products, which no solver can multiply."""
+"""By kind of node, a function of node, lane and operands that replaces its value. Proofs replace products,
+which no solver can multiply."""
 
 
 def lane_value(node: Lane, inputs: Mapping[str, Value], replaced: Replaced | None = None) -> Value:
-    """Return the value of an expression in one lane as combinational logic.
-
-    Args:
-        inputs: the operands by name, signed.
-    """
+    """Return an expression's value in one lane as combinational logic of signed ``inputs`` by name."""
     row = {name: [one] for name, one in inputs.items()}
     (value,) = lane_values(None, node, row, replaced=replaced)
     return value
@@ -93,12 +88,12 @@ def lane_values(
     stages: int = 0,
     replaced: Replaced | None = None,
 ) -> list[Value]:
-    """Return the values of an expression in all lanes of a row.
+    """Return an expression's values in all lanes of a row.
 
     Args:
-        m: the module that gets the registers, or None without stages.
-        inputs: the operands of each lane by name, signed.
-        stages: registers on the way from the operands to the results.
+        m: the module for the registers, or None without stages.
+        inputs: each lane's operands by name, signed.
+        stages: registers from the operands to the results.
     """
     lanes = len(next(iter(inputs.values())))
     at = stages_of(node, stages, lanes)
@@ -132,9 +127,9 @@ def _registers(m: Module | None, name: str, values: Sequence[Value]) -> list[Val
 
 
 def stages_of(node: Lane, stages: int, lanes: int) -> dict[int, tuple[int, ...]]:
-    """Return the stage of each node by its id: 0 to ``stages``, the number of registers before it.
+    """Return each node's stage by id: 0 to ``stages``, the registers before it.
 
-    A reduction over lanes has a stage for each level of its tree, any other node has one.
+    A reduction over lanes has a stage for each level of its tree, any other node one.
     """
     arrival: dict[int, float] = {}
     nodes = nodes_of(node)
@@ -160,11 +155,11 @@ def _levels(node: Lane, lanes: int) -> int:
 
 _MULTIPLY_DELAY = 6.0
 _CARRY_DELAY = 0.05
-"""Delay of a bit of a carry chain, and of a product, where a level of logic has the delay 1."""
+"""Delays of a product, and of a bit of a carry chain, where a level of logic has delay 1."""
 
 
 def _delay(node: Lane) -> float:
-    """Return the estimated delay of a node, or of a level of a reduction, in levels of logic."""
+    """Estimate the delay of a node, or of a level of a reduction, in levels of logic."""
     width = max((operand.width for operand in node.operands), default=0)
     carry = 1 + _CARRY_DELAY * width
     if node.kind in ("input", "constant", "wrapped"):
@@ -216,7 +211,6 @@ def _computed(node: Lane, inputs: Mapping[str, Value], operands: Sequence[Value]
 
 
 def _leading_zeros(value: Value, width: int) -> Value:
-    """Return the zeros before the first one, half of the bits at a time."""
     size = 1 << (width - 1).bit_length()
     bits = [*value[:width], *[Const(0, 1)] * (width - len(value[:width]))]
     padded = [*[Const(1, 1)] * (size - width), *bits]  # a one below the bits ends the count at ``width``
@@ -224,7 +218,7 @@ def _leading_zeros(value: Value, width: int) -> Value:
 
 
 def _zeros_before_one(parts: list[tuple[Value, Value]]) -> Value:
-    """Combine parts of equal size, lowest first, each whether it has a one and the zeros above it."""
+    """Combine parts of equal size, lowest first: whether each has a one, and the zeros above it."""
     size = 1
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=True)
@@ -242,7 +236,7 @@ def _shape(node: Lane) -> object:
 
 
 def _narrowed(node: Lane, value: Value) -> Value:
-    """Return the bits that the node's values need. Others repeat the sign or are zero."""
+    """Return only the bits that the node's values need. Others repeat the sign or are zero."""
     width = max(1, node.width)
     bits = value[:width] if len(value) >= width else value
     if node.low >= 0:

@@ -19,12 +19,12 @@ from accel.hw.datapath.word_layouts import INDEX_BITS, EntryLayout, sram_bits, v
 
 
 def most_slots(config: Config) -> int:
-    """Return the slots of the slowest operation of ALU."""
+    """Return the slots of ALU's slowest operation."""
     return max((one.slots(config) for one in config.operations.values()), default=1)
 
 
 class OperationLayout(data.StructLayout):
-    """The fields of a micro-op in the pipeline."""
+    """A micro-op's fields in the pipeline."""
 
     def __init__(self, config: Config) -> None:
         mac = {"mac": 1, "overwrite": 1} if config.post else {}
@@ -41,7 +41,7 @@ class OperationLayout(data.StructLayout):
                 "op": max(ALU_OP_BITS, max(config.operations).bit_length()),
                 "imm": signed(IMMEDIATE_BITS),
                 **mac,
-                **phase,  # slot of a micro-op, which runs in its last one
+                **phase,  # slot of a micro-op, which runs in its last
             }
         )
 
@@ -54,12 +54,12 @@ def at_hand(is_gemm: Value, is_mac: Value, config: Config) -> Chosen:
 
 
 class Sequencer(wiring.Component):
-    """The hardware loops: presents a micro-op's address and its index offsets, one micro-op per cycle.
+    """The hardware loops: presents one micro-op's address and index offsets per cycle.
 
-    An operation with several slots keeps its offsets for one cycle per slot. The micro-op runs in the last.
-    An instruction that begins with ``start`` presents its first micro-op in the next cycle. ``free``, a
-    register, shows that the next instruction may start. While it is set, ``entry`` is loaded in every
-    cycle, because the start is known late. ``issuing`` is its complement.
+    An operation with several slots keeps its offsets for one cycle per slot, and runs in the last. An
+    instruction that begins with ``start`` presents its first micro-op in the next cycle. ``free``, a
+    register, shows that the next may start. While it is set, ``entry`` is loaded in every cycle, because the
+    start is known late. ``issuing`` is its complement.
     """
 
     def __init__(self, config: Config) -> None:
@@ -97,7 +97,6 @@ class Sequencer(wiring.Component):
         last_uop = Signal()
         last_inner = Signal()
         last_outer = Signal()
-        """Whether the outer loop is in its last iteration."""
         one_uop = Signal()
         one_inner = Signal()
         is_long, steps, next_steps = self._steps(m, held, alu)
@@ -114,7 +113,7 @@ class Sequencer(wiring.Component):
             with m.Else():
                 m.d.sync += self.address.eq(self.address + 1)
 
-        # The next cycle's slot is the last, for the current instruction or for the entry.
+        # The next cycle's slot is the last, for the current instruction or the entry.
         next_uop, next_inner, next_outer = Signal(), Signal(), Signal()
         new_uop, new_inner, new_outer, new_run = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
@@ -191,8 +190,8 @@ class Sequencer(wiring.Component):
                 ]
 
     def _steps(self, m: Module, held: Any, alu: Any) -> tuple[Value | None, Value, Value]:
-        """Return whether the entry's micro-ops take several slots (None: on this machine none do), whether
-        this slot is a micro-op's last, and the same for the instruction's next slot."""
+        """Return whether the entry's micro-ops take several slots (None: never on this machine), whether this
+        slot is a micro-op's last, and whether the instruction's next slot is."""
         number = operation_number(alu, self._config)
         slots = {code: one.slots(self._config) for code, one in self._config.operations.items()}
         by_slots = {

@@ -1,7 +1,7 @@
 """Operands of instructions with micro-ops.
 
-``chosen`` is one-hot over the classes of instructions. Properties that all classes share need no multiplexer,
-and the last class is the default.
+``chosen`` is one-hot over instruction classes. Properties that all classes share need no multiplexer, and the
+last class is the default.
 """
 
 from collections.abc import Hashable, Mapping
@@ -18,7 +18,7 @@ Chosen = Mapping[type[Loops], Value]
 
 
 def operand_of(cls: type[Loops], name: str) -> Operand | None:
-    """Return the operand that the micro-op's field indexes, or None if there is none."""
+    """Return the operand that a micro-op field indexes, or None."""
     return next((operand for operand in cls.OPERANDS if operand.name == name), None)
 
 
@@ -33,7 +33,7 @@ def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: 
 
 
 def depth(name: str, chosen: Chosen, config: Config) -> Value:
-    """Return the number of elements that an operand's index may address."""
+    """Return the elements that an operand's index may address."""
     operands = {cls: operand_of(cls, name) for cls in _classes(chosen, config)}
     depths = {cls: operand.memory.depth(config) for cls, operand in operands.items() if operand is not None}
     return _choice({cls: (elements, elements) for cls, elements in depths.items()}, chosen)
@@ -55,7 +55,7 @@ def used(name: str, flags: Any, chosen: Chosen, config: Config) -> Value | None:
 
 
 def _classes(chosen: Chosen, config: Config) -> list[type[Loops]]:
-    """Return the classes of ``chosen``. ALU stands for ALU_HIGH, too, which has the same fields."""
+    """ALU stands for ALU_HIGH, too, which has the same fields."""
     return [cls for cls in loops_of(config) if cls in chosen]
 
 

@@ -57,7 +57,7 @@ class PadWalker(wiring.Component):
         m = Module()
         run = Signal(RUN_BITS)
         one = Signal()
-        """Whether one word of the run is left."""
+        """One word of the run is left."""
         gap = Signal(GAP_BITS)
         gap_one = Signal()
         tail = Signal(RUN_BITS)
@@ -65,10 +65,10 @@ class PadWalker(wiring.Component):
         tail_none = Signal()
         skip = Signal(sram_bits(self._config))
         between = Signal(SIZE_BITS)
-        """Runs between rows that are left."""
+        """Remaining runs between rows."""
         between_any = Signal()
         final = Signal()
-        """Whether this run is the last one."""
+        """This run is the last."""
         m.d.comb += [self.last.eq(one & final), self.free.eq(~self.valid | (self.step & self.last))]
         with m.If(self.step):
             m.d.sync += [run.eq(run - 1), one.eq(run == 2), self.index.eq(self.index + 1)]

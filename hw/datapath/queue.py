@@ -12,8 +12,8 @@ class Queue(wiring.Component):
     """A first-in, first-out queue with ``depth`` entries.
 
     ``room`` shows that there were fewer than ``depth`` entries at the end of the previous cycle. The user
-    must not push without ``room`` nor pop without ``valid``. Both are registers, and the next free place is
-    written in every cycle, because pushes and pops are known late in a cycle.
+    must not push without ``room`` nor pop without ``valid``. Because pushes and pops are known late, both are
+    registers, and the next free place is written in every cycle.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
@@ -101,7 +101,7 @@ class BypassQueue(wiring.Component):
 
 
 class RegisteredHeadQueue(wiring.Component):
-    """A queue whose head is in registers. ``head`` depends on ``pop`` alone, because pushes and pops are
+    """A queue with its head in registers. ``head`` depends on ``pop`` alone, because pushes and pops are
     known late. The user guarantees at most ``depth`` entries, and pops only if there is one."""
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
@@ -140,8 +140,8 @@ class RegisteredHeadQueue(wiring.Component):
 
 
 class Reservation(wiring.Signature):
-    """Reservation of places in a :class:`ReservedQueue`. ``reserve`` takes one for an entry that is pushed in
-    the same cycle or later. ``room`` is a register."""
+    """Reservation of a place in a :class:`ReservedQueue`, for an entry pushed in the same cycle or later.
+    ``room`` is a register."""
 
     def __init__(self) -> None:
         super().__init__({"reserve": Out(1), "room": In(1, init=1)})
@@ -157,9 +157,8 @@ class Enqueue(wiring.Signature):
 class Issue(wiring.Signature):
     """Entries that a unit takes from its :class:`ReservedQueue`.
 
-    ``valid`` and ``entry`` are the head, from registers. ``start`` begins and pops it. In a cycle with
-    ``taking``, ``following`` moves to the head, whether or not it is an entry, so the unit sees its next
-    instruction one cycle ahead.
+    ``valid`` and ``entry`` are the head, from registers. ``start`` begins and pops it. With ``taking``,
+    ``following`` moves to the head, entry or not: the unit sees its next instruction one cycle ahead.
     """
 
     def __init__(self, shape: ShapeLike) -> None:
@@ -175,7 +174,7 @@ class Issue(wiring.Signature):
 
 
 class ReservedQueue(wiring.Component):
-    """A queue whose head is in registers, and whose places are reserved before the entries arrive.
+    """A queue with its head in registers, and places reserved before entries arrive.
 
     ``reservation.room`` shows that fewer than ``depth`` entries were reserved and not popped at the end of
     the previous cycle.

@@ -1,14 +1,13 @@
-"""Copies of a register with large fan-out."""
+"""Copies of a register with large fan-out, which differ so that synthesis does not merge them."""
 
 from amaranth.hdl import Module, Signal, Value
 
 COPIES = 4
-"""Copies per register. They differ in polarity and reset, so that synthesis does not merge them."""
 
 
 def copies(m: Module, value: Value, name: str) -> list[Value]:
-    """Return a value one cycle later from :data:`COPIES` registers, some with inverted polarity, some without
-    reset. All start as 0."""
+    """Return a value one cycle later from :data:`COPIES` registers, some inverted, some without reset. All
+    start as 0."""
     found: list[Value] = []
     for number in range(COPIES):
         opposite, reset_less = number % 2 == 1, number // 2 == 1

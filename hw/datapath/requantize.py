@@ -1,4 +1,4 @@
-"""One lane of the store path, as in :mod:`accel.core.requantize`."""
+"""One lane of the store path, as in ``accel.core.requantize``."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -21,16 +21,16 @@ from accel.hw.datapath.retimed_pipeline import Pipeline, divide
 from accel.hw.datapath.word_layouts import log2
 
 STEPS = (8, 3, 3, 4, 6, 4, 8, 5, 6, 9, 8, 5, 3, 10, 4, 8, 10)
-"""Approximate delay of each step of logic on an ECP5 in nanoseconds, from the memories' outputs to the bus
-register. Registers can lie between steps."""
+"""Approximate delay of each step of logic on an ECP5 in nanoseconds, from the memories to the bus register.
+Registers can lie between steps."""
 _BEFORE_LOOK_UP = STEPS[:12]
-"""The steps up to the clamp of the requantized value, which a table may follow."""
+"""The steps up to the clamp, which a table may follow."""
 _LOOK_UP_DELAY = 9
 """Delay of a table's block RAM with the choice of a byte."""
 _MULTIPLIER_STEP = 13
-"""The step that multiplies by the factors of an addition."""
+"""The step that multiplies by an addition's factors."""
 _DIFFERENCES_DELAY = 6
-"""Delay of the step before it, which multiplies two differences on machines with STORE.MUL."""
+"""Delay of the step before it, which multiplies two differences with STORE.MUL."""
 _BYTE_BITS = 8
 _LENGTH_BITS = ACC_BITS.bit_length()
 _SHIFT_BITS = EXPONENT_BITS + 2
@@ -39,21 +39,21 @@ _HALF = MULTIPLIER_BITS // 2
 
 
 def lane_steps(*, multiplies: bool) -> tuple[int, ...]:
-    """Return the delays of the steps of a lane, which may have STORE.MUL."""
+    """Return the delays of a lane's steps. ``multiplies``: with STORE.MUL."""
     if not multiplies:
         return STEPS
     return *STEPS[:_MULTIPLIER_STEP], _DIFFERENCES_DELAY, *STEPS[_MULTIPLIER_STEP:]
 
 
 class RangeLayout(data.StructLayout):
-    """The bounds of a result: zero point, lowest and highest value."""
+    """A result's zero point, lowest and highest value."""
 
     def __init__(self) -> None:
         super().__init__({name: signed(RESULT_BITS) for name in ("zero", "low", "high")})
 
 
 class AddLayout(data.StructLayout):
-    """The factors of a residual addition, or of a product with a residual."""
+    """The factors of a residual addition or product."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -74,7 +74,7 @@ def _after_look_up(*, multiplies: bool) -> tuple[int, ...]:
 
 
 def stages_before_look_up(stages: int, *, multiplies: bool = False) -> int:
-    """Return how many of a lane's stages come before the address of a table."""
+    """Return how many of a lane's stages precede a table's address."""
     return divide(stages, _BEFORE_LOOK_UP, _after_look_up(multiplies=multiplies))
 
 
@@ -83,11 +83,11 @@ class RequantizeLane(wiring.Component):
     cycles with ``advance`` later.
 
     ``range`` and ``addition`` are constant while values are in the lane. ``adds``, in the cycle of the
-    result, adds the residual. On machines with STORE.MUL, ``multiplies`` comes together with ``acc``. Then
-    the result with ``adds`` is the product with the residual.
+    result, adds the residual. With STORE.MUL, ``multiplies`` comes together with ``acc``: the result with
+    ``adds`` is then the product with the residual.
 
     With ``word_bits``, the value passes through a table, and the result is ``TABLE_STAGES`` later. ``byte``
-    is the requantized value, :func:`stages_before_look_up` cycles after its operands. In the next cycle
+    is the requantized value, ``stages_before_look_up`` cycles after its operands. In the next cycle
     ``looks_up`` shows that a table replaces it, ``word`` is the word of the table with its entry, and
     ``table_unsigned`` the type of entries.
     """
@@ -205,10 +205,10 @@ class RequantizeLane(wiring.Component):
         return m
 
     def _factors(self, pipe: Pipeline, s: Any) -> Any:
-        """Return the values that the multipliers of an addition multiply.
+        """Return the factors of an addition's multipliers.
 
         STORE.MUL has the product of the differences on the left, and nothing on the right. A difference of
-        two bytes of one type has 9 bits.
+        two bytes has 9 bits.
         """
         add = self.addition
         left, right = s.value - add.left_zero, s.residual - add.right_zero
@@ -227,7 +227,7 @@ class RequantizeLane(wiring.Component):
         return SimpleNamespace(left=s.left_factor, right=s.right_factor, value=s.value)
 
     def _look_up(self, m: Module, clamped: Value, carried: dict[str, Value]) -> dict[str, Value]:
-        """Return the value and its carried signals, in the cycle in which the table's word arrives."""
+        """Return the value and its carried signals in the cycle in which the table's word arrives."""
         value = Signal(signed(RESULT_BITS), name="clamped", reset_less=True)
         held = {
             name: Signal.like(one, name=f"clamped_{name}", reset_less=True) for name, one in carried.items()
@@ -265,10 +265,10 @@ def _round(value: Value, dropped: int) -> Value:
 
 
 def _shift_sticky(m: Module, value: Value, shift: Value, limit: int | None) -> Value:
-    """Return ``value >> shift`` with two more low bits: the half, and whether any lower bit is set (sticky).
+    """Return ``value >> shift`` with two more low bits, as ``quotient_parts`` does.
 
     Args:
-        limit: the largest relevant amount. Greater and negative amounts count as it. None: all are relevant.
+        limit: greater and negative amounts count as it. None: every amount is relevant.
     """
     signed_value = value.shape().signed
     if limit is not None:
@@ -287,7 +287,7 @@ def _shift_sticky(m: Module, value: Value, shift: Value, limit: int | None) -> V
 
 
 def _held(m: Module, value: Value, is_signed: bool) -> Signal:
-    """Return the value in its own signal, so that two readers do not duplicate its logic."""
+    """Name a value, so that two readers do not duplicate its logic."""
     signal = Signal(signed(len(value)) if is_signed else len(value))
     m.d.comb += signal.eq(value)
     return signal

@@ -1,8 +1,7 @@
 """The requantization lanes, and the walk through PAR and RES.
 
-A beat of STORE.REQ, STORE.ADD or STORE.MUL takes one *slot* (a cycle) for each group of bytes that the lanes
-handle at once. For example, two lanes need four slots for a beat of 8 bytes. A slot reads one element each of
-PAR and RES, since its values belong to one element.
+A beat takes one *slot* (a cycle) for each group of bytes that the lanes requantize at once. For example, two
+lanes need four slots for 8 bytes. A slot belongs to one element, and reads one element each of PAR and RES.
 """
 
 from collections.abc import Sequence
@@ -33,8 +32,8 @@ def slots_per_beat(config: Config) -> int:
 
 
 class ParLayout(data.StructLayout):
-    """A STORE's elements of PAR: it starts at ``par`` and advances by one per row if ``par_y``, and by one
-    per element of a row if ``par_x``."""
+    """A STORE's elements of PAR: it starts at ``par`` and advances by one per row if ``par_y``, and per
+    element of a row if ``par_x``."""
 
     def __init__(self) -> None:
         super().__init__({"par": PAR_INDEX_BITS, "par_y": 1, "par_x": 1})
@@ -51,13 +50,13 @@ class SettingLayout(data.StructLayout):
 class SlotWalker(wiring.Component):
     """Walks through the slots of beats.
 
-    ``start`` loads the range of PAR in the cycle in which the STORE's first beat enters the beat walker.
-    ``step`` advances to the next slot. ``last`` marks the last slot of a beat. ``par_index`` and
-    ``res_index`` are the slot's operands. A beat of a plain STORE is one slot. On machines with tables,
-    ``table`` is the field of the STORE, and ``slot_table`` that of the slot.
+    ``start`` loads the range of PAR in the cycle in which the STORE's first beat enters the beat walker. Each
+    ``step`` leads to the next slot, up to the beat's ``last``. ``par_index`` and ``res_index`` are the slot's
+    operands. A plain STORE's beat is one slot. On machines with tables, ``table`` is the STORE's field, and
+    ``slot_table`` the slot's.
 
-    ``adds`` shows that the slot's result depends on the residual, and ``multiplies`` that it is a product.
-    On machines with STORE.MUL, ``start`` also loads ``hold``, and ``store_last`` marks a STORE's last beat.
+    ``adds`` shows that the slot's result depends on the residual, ``multiplies`` that it is a product. With
+    STORE.MUL, ``start`` also loads ``hold``, and ``store_last`` marks a STORE's last beat.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -116,8 +115,8 @@ class SlotWalker(wiring.Component):
 
         held = Signal(ParLayout())
         following, next_row = Signal(PAR_INDEX_BITS), Signal(PAR_INDEX_BITS)
-        """The PAR elements after the current one and at the start of the next row, computed ahead because
-        ``step`` is known late."""
+        """The next PAR elements in this row and in the next, computed ahead because ``step`` is known
+        late."""
         m.d.comb += self.par_index.eq(held.par)
         done = Signal()
         m.d.comb += done.eq(self.step & self.finished & slot.inside & element_last)
@@ -145,8 +144,8 @@ class SlotWalker(wiring.Component):
         return m
 
     def _takes(self, m: Module, done: Value) -> Value:
-        """Return whether the STORE is finished with its residual: after each element, or after the last beat
-        if it holds one."""
+        """Return whether the STORE has used its residual: after each element, or after the last beat if it
+        holds one."""
         if not self._config.res_mul:
             return done & self.adds
         (product,) = (number for number, kind in enumerate(self._kinds) if kind.memory == Finishing.MUL)
@@ -160,13 +159,12 @@ class SlotWalker(wiring.Component):
 class RequantizeLanes(wiring.Component):
     """The requantization lanes.
 
-    In a cycle with ``advance`` a ``slot`` is requested. In the next such cycle ``sums``, ``par`` and ``res``
-    are its operands. ``post_depth`` such cycles later, ``result`` holds its bytes, with residuals if ``adds``
-    is set then. With ``multiplies`` in the cycle of the request, these bytes are products. The ``setting`` is
-    constant meanwhile.
+    A cycle with ``advance`` requests a ``slot``. In the next such cycle ``sums``, ``par`` and ``res`` are its
+    operands. ``post_depth`` such cycles later, ``result`` holds its bytes, with residuals if ``adds`` is set
+    then. With ``multiplies`` at the request, they are products. ``setting`` is constant meanwhile.
 
-    On machines with tables, ``table`` belongs to the slot: results pass through its element of TAB, minus 1,
-    unless it is 0. Lane ``n`` reads its own copy through ``tab_n``.
+    On machines with tables, the slot's results pass through element ``table - 1`` of TAB, unless ``table`` is
+    0. Lane ``n`` reads its own copy through ``tab_n``.
     """
 
     def __init__(self, config: Config) -> None:
@@ -235,7 +233,7 @@ class RequantizeLanes(wiring.Component):
         return m
 
     def _look_up(self, m: Module, lanes: Sequence[RequantizeLane]) -> None:
-        """Address the word of each lane's byte, and choose the table's entry one cycle later."""
+        """Address the word of each lane's byte, and choose the entry one cycle later."""
         config = self._config
         table: Value = self.table
         before = stages_before_look_up(config.post_stages, multiplies=bool(config.res_mul))

@@ -16,13 +16,13 @@ class ResOccupancy(wiring.Component):
     """Counts the elements of RES.
 
     If ``valid``, the current instruction loads (``is_load``) or takes (``is_add``) ``elements``, and the next
-    one ``following``. A STORE that holds a residual takes one. ``full`` and ``empty`` show faults: program
-    order loads more than the depth, or takes more than it has loaded. ``room`` shows that a LOAD fits now,
-    ``there`` that a STORE's elements have been written. ``start`` starts the current instruction, ``written``
-    completes the oldest LOAD, ``retire`` the oldest STORE. ``begin`` is the next element to load.
+    one ``following``. ``full`` and ``empty`` show faults: program order loads more than the depth, or takes
+    more than it has loaded. ``room`` shows that a LOAD fits now, ``there`` that a STORE's elements have been
+    written. ``start`` starts the current instruction, ``written`` completes the oldest LOAD, ``retire`` the
+    oldest STORE. ``begin`` is the next element to load.
 
-    Starts and retirements are known late in a cycle. So comparisons are computed one cycle ahead, for the
-    current and the following instruction. Counts are those of the previous cycle plus the latest changes.
+    Starts and retirements are known late. So comparisons for the current and the following instruction are
+    computed one cycle ahead, from the previous cycle's counts plus the latest changes.
     """
 
     def __init__(self, config: Config) -> None:
@@ -55,7 +55,7 @@ class ResOccupancy(wiring.Component):
         m.submodules.stores = stores = Queue(count, self._config.stores_in_flight)
         elements = self.elements[: len(Signal(count))]
         loaded, taken = Signal(count, name="loaded"), Signal(count, name="taken")
-        """The elements that the current instruction loads, and those that it takes."""
+        """Elements that the current instruction loads, and those it takes."""
         m.d.comb += [
             loaded.eq(Mux(self.is_load, elements, 0)),
             taken.eq(Mux(self.is_add, elements, 0)),

@@ -9,11 +9,8 @@ from accel.core.pipeline_stages import spread
 
 
 def divide(stages: int, before: Sequence[int], after: Sequence[int]) -> int:
-    """Return how many of ``stages`` registers belong to the first of two pipelines in a row.
-
-    ``before`` and ``after`` are their steps. A fixed register lies between them. The longest path between
-    two registers is as short as possible.
-    """
+    """Return how many of ``stages`` registers belong to the first of two pipelines in a row, whose steps are
+    ``before`` and ``after`` a fixed register. The longest path between registers is as short as possible."""
 
     def stretches(first: int) -> list[int]:
         return sorted([*_stretches(first, before), *_stretches(stages - first, after)], reverse=True)
@@ -22,7 +19,6 @@ def divide(stages: int, before: Sequence[int], after: Sequence[int]) -> int:
 
 
 def _stretches(stages: int, steps: Sequence[int]) -> list[int]:
-    """Return the delays between registers."""
     found = [0]
     for step, registers in zip(steps, spread(stages, steps), strict=True):
         found[-1] += step
@@ -34,8 +30,8 @@ def _stretches(stages: int, steps: Sequence[int]) -> list[int]:
 class Pipeline:
     """``stages`` registers, distributed over steps of logic so that the longest path is as short as possible.
 
-    All registers load in the cycles with ``advance``. A value that a later step needs passes through every
-    step in between.
+    All registers load in cycles with ``advance``. A value for a later step passes through every step in
+    between.
 
     Args:
         steps: relative delay of each call of :meth:`step`, and of the logic after the last.
@@ -50,7 +46,7 @@ class Pipeline:
         self._registers = iter(behind)
 
     def step(self, **values: ValueLike) -> SimpleNamespace:
-        """Return the values after the registers that follow this step."""
+        """Return the values after the registers of this step."""
         held = {name: self._wire(name, Value.cast(value)) for name, value in values.items()}
         for _ in range(next(self._registers)):
             held = {name: self._register(name, value) for name, value in held.items()}

@@ -1,7 +1,7 @@
-"""Scratchpads: written by beats or by whole elements, read by element or, for STOREs, by beat.
+"""Scratchpads: written by beats or whole elements, read by element or, for STOREs, by beat.
 
-Banks divide the elements by index so that a beat touches each at most once. Elements longer than a beat are
-written in parts with lane enables. A read takes a cycle and returns the data of earlier cycles.
+Banks divide the elements by index so that a beat touches each at most once. A read takes a cycle and returns
+the data of earlier cycles.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ from accel.hw.datapath.transfer_memories import Kind, choose
 from accel.hw.datapath.word_layouts import bits_for_depth, log2, sram_bits
 
 UNORDERED = {"no_rw_check": 1}
-"""Attribute of memories whose elements nobody needs while they are written, because of tokens or forwarding.
-Synthesis then omits the registers that would preserve the old word next to a block RAM."""
+"""Attribute of memories of which nobody reads an element while it is written, because of tokens or
+forwarding. Synthesis then omits logic that would preserve the old word."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Shape:
     depth: int
     banks: int
     grain_bits: int
-    """Bits of an element with a common write enable."""
+    """Bits with a common write enable."""
 
     @property
     def bank_depth(self) -> int:
@@ -71,7 +71,7 @@ def scratchpad_shape(
 
 
 def words_of(holds: scratchpad_specs.Scratchpad, config: Config) -> tuple[int, int]:
-    """Return the number of words of a scratchpad and the bytes of a word in software's format.
+    """Return a scratchpad's number of words and the bytes of a word in software's format.
 
     A word is an element, or a beat of a table. For example, eight tables are 256 words on a bus of 64 bits.
     """
@@ -90,8 +90,8 @@ def _index_bits(holds: scratchpad_specs.Scratchpad, config: Config) -> int:
 
 
 class ElementRead(wiring.Signature):
-    """Reads of a scratchpad: ``element`` is the one at the previous cycle's ``index``. Those of a table are
-    words, as from :func:`words_of`."""
+    """Reads of a scratchpad: ``element`` is the one at the previous cycle's ``index``. For tables, see
+    :func:`words_of`."""
 
     def __init__(self, holds: scratchpad_specs.Scratchpad, config: Config) -> None:
         index, bits = _index_bits(holds, config), _word_bits(holds, config)
@@ -102,8 +102,7 @@ class Access(wiring.Signature):
     """Simulation's access to a scratchpad, seen from simulation.
 
     ``preload`` writes ``preload_word`` to ``preload_index``. In the cycle after ``peek``, ``element`` is the
-    one at ``peek_index``. Neither occurs while the unit works. Indices count words, as from
-    :func:`words_of`.
+    one at ``peek_index``. Neither occurs while the unit works. Indices count words (:func:`words_of`).
     """
 
     def __init__(self, holds: scratchpad_specs.Scratchpad, config: Config) -> None:
@@ -121,7 +120,7 @@ class Access(wiring.Signature):
 
 
 class Write:
-    """The write port of one bank, with an enable for each grain."""
+    """One bank's write port, with an enable for each grain."""
 
     def __init__(self, shape: Shape, number: int, name: str = "write") -> None:
         self.enable = Signal(shape.grains, name=f"{name}_enable_{number}")
@@ -132,7 +131,7 @@ class Write:
 
 
 def held(m: Module, early: Write, shape: Shape, number: int) -> Write:
-    """Return a bank's write port one cycle later."""
+    """Delay a bank's write port by one cycle."""
     late = Write(shape, number, "held")
     m.d.sync += [
         late.enable.eq(early.enable),
@@ -143,20 +142,19 @@ def held(m: Module, early: Write, shape: Shape, number: int) -> Write:
 
 
 def _ones(value: Value) -> Value:
-    """Return the number of bits that are set."""
     total: Value = sum(value)
     return total
 
 
 def bank_of(index: Value, banks: int) -> Value:
-    """Return the bank of an element."""
+    """Return an element's bank."""
     return index[: log2(banks)] if banks > 1 else Const(0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Conversion of DRAM values as set by SET: whether they are unsigned, and the zero point to subtract if
-    lanes are wide enough."""
+    """Conversion of DRAM values: whether they are unsigned, and the zero point to subtract if lanes are wide
+    enough."""
 
     unsigned: Value
     zero: Value | None
@@ -206,17 +204,17 @@ class Scratchpad(wiring.Component):
     Args:
         unit_kinds: as numbered by ``beat.kind``.
         copies: elements that can be read per cycle.
-        paced: adds a port ``advance``, without which no element is read and read elements hold.
-        circular: the first element follows the last one. A transfer writes at most all elements.
+        paced: adds ``advance``, without which no element is read and read elements hold.
+        circular: the first element follows the last. A transfer writes at most all elements.
         taps: names of elements that can be read together with element 0, from other ones of at least
             ``tap_banks`` banks.
         late: delays writes by a cycle, for registers in front of the block RAMs.
         probes: count the writes, in simulation.
 
-    ``beat_valid`` writes the elements of ``beat`` from ``data``. ``word_valid`` writes the whole element
-    ``word_index``. ``read_n`` and the port with a tap's name read one element each. If two of them are in one
-    bank, the later tap's result is undefined. ``unsigned`` and ``zero``, where SET defines them, are constant
-    while beats arrive.
+    ``beat_valid`` writes the elements of ``beat`` from ``data``, ``word_valid`` the whole element
+    ``word_index``. ``read_n`` and a tap's port read one element each. If two of them are in one bank, the
+    later tap's result is undefined. ``unsigned`` and ``zero``, where SET defines them, are constant while
+    beats arrive.
     """
 
     def __init__(

@@ -15,7 +15,6 @@ from accel.core.scratchpad_specs import Route
 from accel.hw.datapath.word_layouts import kind_bits, log2
 
 RESIDUAL_STORES = (Finishing.ADD, Finishing.MUL)
-"""Memory ids of the STOREs that take residuals."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +23,10 @@ class Kind:
 
     route: Route
     element_bytes: int
-    """Size of an element in DRAM."""
     lanes: int
-    """Elements in a beat, or 1 if an element is at least as long as a beat."""
+    """Elements in a beat, at least 1."""
     chunks: int
-    """Beats in an element, or 1 if an element is at most as long as a beat."""
+    """Beats in an element, at least 1."""
     depth: int
 
     @property
@@ -41,7 +39,7 @@ class Kind:
 
 
 def kind_of(route: Route, config: Config) -> Kind:
-    """Return the transfer hardware's view of a memory."""
+    """Return a route's kind."""
     size = route.element_bytes(config)
     return Kind(
         route,
@@ -53,7 +51,7 @@ def kind_of(route: Route, config: Config) -> Kind:
 
 
 def kinds_of(cls: type[Transfer], unit: Unit, config: Config) -> list[Kind]:
-    """Return the memories of a unit's LOADs or STOREs, in the order of their declaration."""
+    """Return the memories of a unit's LOADs or STOREs, in declaration order."""
     return [kind_of(route, config) for route in routes_of(cls, config).values() if route.unit is unit]
 
 
@@ -65,12 +63,12 @@ def choose(kind: ValueLike, values: Sequence[ValueLike]) -> Value:
 
 
 def dram_lane(kind: ValueLike, elements: Value, kinds: Sequence[Kind]) -> Value:
-    """Return the position of a DRAM element within its beat."""
+    """Return a DRAM element's position in its beat."""
     return choose(kind, [elements[: log2(k.lanes)] if k.lanes > 1 else Const(0, 1) for k in kinds])
 
 
 def kind_number(memory: Value, kinds: Sequence[Kind], config: Config) -> Value:
-    """Return the kind of a memory id, or any if it is unknown."""
+    """Return a memory id's kind, or any if unknown."""
     bits = kind_bits(config)
     number: Value = Const(0, bits)
     for position, kind in enumerate(kinds):

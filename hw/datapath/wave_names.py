@@ -29,7 +29,7 @@ from accel.core.token_rules import WORKERS
 from accel.hw.datapath.word_layouts import view
 
 STATES = ("idle", "busy", "memory", "token")
-"""The states of a unit's cycle, as counted by its counters."""
+"""The states that a unit's cycle counters count."""
 NOTHING = "-"
 
 
@@ -81,11 +81,10 @@ def _text(name: str, length: int) -> Signal:
 
 
 class Names(wiring.Component):
-    """Drives texts: ``{unit}_state``, and ``fetch_next``, the dispatched instruction. For load, compute and
-    store, ``{unit}_next`` is the head of the queue, and ``{unit}_last`` the instruction that started last.
+    """Drives the texts that docs/explain/hardware.md lists.
 
-    Each unit has inputs: it is ``busy`` or waits for ``memory`` or a ``token``, and ``word``, ``valid`` and
-    ``start`` of its next instruction.
+    Inputs of each unit: it is ``busy`` or waits for ``memory`` or a ``token``, and its next instruction's
+    ``word``, ``valid`` and ``start``.
     """
 
     def __init__(self, config: Config) -> None:

@@ -15,22 +15,21 @@ INDEX_BITS = 32
 """Width of an instruction's index in the program."""
 UNIT_BITS = max(Unit).bit_length()
 BEATS_BITS = SPECS["max_burst_beats"].high.bit_length()
-"""Width of the number of beats of a burst."""
 LANE_BITS = (SPECS["bus_bits"].high // 8 - 1).bit_length()
-"""Width of an element's position in a beat, for the shortest elements."""
+"""Width of an element's position in a beat."""
 GAP_BITS = PAD_BITS + 1
-"""Width of the sum of the pads of both sides."""
+"""Width of the sum of both sides' pads."""
 _PADDED_BITS = SIZE_BITS + 2
-"""Width of a size plus the pads of both sides: two additions."""
+"""Width of a size plus both sides' pads: two additions."""
 RUN_BITS = _PADDED_BITS + PAD_BITS
-"""Width of the number of pad words before or after the data: at most twice the rows that a pad field counts.
-"""
+"""Width of the number of pad words before or after the data: at most twice the rows that a pad field
+counts."""
 SPAN_BITS = 2 * _PADDED_BITS
-"""Width of the number of elements of a padded box, and of the DRAM elements that a transfer spans."""
+"""Width of the elements of a padded box, and of the DRAM elements that a transfer spans."""
 
 
 def word_layout(cls: type[Any], config: Config) -> data.FlexibleLayout:
-    """Return the layout of an instruction class, or of micro-ops, in its word."""
+    """Return the layout of an instruction class, or of micro-ops."""
     bits = cls.BITS
     fields = {
         slot.name: data.Field(signed(slot.width) if slot.spec.signed else unsigned(slot.width), slot.offset)
@@ -45,12 +44,12 @@ def view(cls: type[Any], config: Config, word: ValueLike) -> Any:
 
 
 def uop_view(config: Config, word: ValueLike) -> Any:
-    """Return the fields of a micro-op word."""
+    """View a word as a micro-op."""
     return view(MicroOp, config, word)
 
 
 def kind_bits(config: Config) -> int:
-    """Return the width of a transfer's kind, the index of its memory in the unit's list."""
+    """Return the width of a transfer's kind, its memory's index in the unit's list."""
     memories = (
         sum(route.unit is unit for route in routes_of(cls, config).values())
         for cls in TRANSFERS
@@ -65,7 +64,7 @@ def sram_bits(config: Config) -> int:
 
 
 class ProductsLayout(data.StructLayout):
-    """Products of the sizes of a LOAD or STORE. All but the last count scratchpad elements."""
+    """Products of a LOAD's or STORE's sizes, in scratchpad elements except for ``rows``."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -89,8 +88,8 @@ class BoxLayout(data.StructLayout):
                 "end": SPAN_BITS,  # end index in the scratchpad
                 "extent": SPAN_BITS,  # DRAM elements from the first one to the end
                 "stop": SPAN_BITS,  # end index in DRAM
-                "body": SPAN_BITS,  # scratchpad elements of the rows that hold data, with their pads
-                "head": RUN_BITS,  # pad words before the first data element, or all pad words without data
+                "body": SPAN_BITS,  # as in ``ProductsLayout``
+                "head": RUN_BITS,  # pad words before the first data element, or all without data
                 "tail": RUN_BITS,  # pad words after the last data element
             }
         )
@@ -98,8 +97,7 @@ class BoxLayout(data.StructLayout):
 
 class PlacedLayout(data.StructLayout):
     """A :class:`BoxLayout` in queues, as wide as scratchpad indices. Larger values, of faults and of LOADs
-    that RES cannot hold, are cut off, except that ``elements`` saturates. ``elements`` is 0 if nothing
-    moves."""
+    that RES cannot hold, are cut off, except that ``elements`` saturates. It is 0 if nothing moves."""
 
     def __init__(self, config: Config) -> None:
         names = ("elements", "end", "body", "head", "tail")
@@ -107,7 +105,7 @@ class PlacedLayout(data.StructLayout):
 
 
 class MovesLayout(data.StructLayout):
-    """The moves of a LOAD or STORE, 0 for other instructions: the ``kind`` of its memory, and whether it has
+    """The moves of a LOAD or STORE, 0 for other instructions: its memory's ``kind``, and whether it has
     ``data``, ``pads``, and any scratchpad elements (``some``)."""
 
     def __init__(self, config: Config) -> None:
@@ -130,7 +128,7 @@ class EntryLayout(data.StructLayout):
 
 
 class SizesLayout(data.StructLayout):
-    """The factors of a LOAD or STORE: elements of a padded row, rows of pads, and rows after the first."""
+    """Factors of a LOAD or STORE: elements of a padded row, rows of pads, and rows after the first."""
 
     def __init__(self) -> None:
         super().__init__({"width": _PADDED_BITS, "pads_y": GAP_BITS, "rows": SIZE_BITS})
@@ -154,7 +152,7 @@ def multiply_out(
     """Return the products that starting a LOAD or STORE needs, combinationally.
 
     Args:
-        padded: whether the pad fields mean pads, or None if they always do.
+        padded: whether the pad fields mean pads. None: always.
         sizes: the result of :func:`measure`, if known.
     """
     products = Signal(ProductsLayout())
@@ -211,7 +209,7 @@ def _pads(transfer: Any, padded: Value | None) -> tuple[Value, ...]:
 
 
 def minimum(*values: ValueLike) -> ValueLike:
-    """Return the smallest of the values."""
+    """Return the smallest value."""
     first, *rest = values
     for value in rest:
         first = Mux(value < first, value, first)

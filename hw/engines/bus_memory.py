@@ -1,4 +1,4 @@
-"""Memory and bus in Python, cycle by cycle the same as ``native/harness.cpp``."""
+"""Memory and bus in Python, cycle by cycle as in ``native/harness.cpp``."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from accel.image.dram import Dram
 OKAY = 0
 SLVERR = 2
 _LATEST = 64
-"""Largest delay of an answer of hostile memory, in cycles (exclusive)."""
+"""Upper limit (exclusive) of hostile memory's random delay of an answer, in cycles."""
 
 
 @dataclass
@@ -24,7 +24,6 @@ class Burst:
     ordinal: int
     earliest: int = 0
     done: int = 0
-    """Beats that have been transferred."""
 
 
 @dataclass
@@ -46,9 +45,7 @@ class Memory:
     now: int = 0
     dram: Dram = field(init=False)
     beat: ReadBeat | None = None
-    """The beat on the read data channel."""
     response: int | None = None
-    """The response on the write response channel."""
 
     def __post_init__(self) -> None:
         self.dram = Dram.of(self.config)
@@ -132,7 +129,7 @@ class Memory:
         return Burst(address, length + 1, ordinal)
 
     def _read(self, address: int, size: int) -> int:
-        """Return a beat. Bytes outside the window are zero."""
+        """Read a beat. Bytes outside the window are zero."""
         inside = max(0, min(size, self.dram.base + self.dram.size - address))
         return int.from_bytes(self.dram.read(address, inside).tobytes(), "little")
 

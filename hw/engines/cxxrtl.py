@@ -32,8 +32,8 @@ template <size_t Bits> void copy_out(const cxxrtl::wire<Bits> &w, uint8_t *bytes
 }
 """
 
-# Without waves, a cycle is one evaluation: the inputs are set and the clock has risen, and until commit()
-# registers still show this cycle's values. That requires a design without feedback between signals.
+# Without waves, a cycle is one evaluation: inputs are set, the clock has risen, and until commit() registers
+# still show this cycle's values. The design must have no feedback between signals.
 _BODY = """\
     cxxrtl_design::p_accel__sim top;
 

@@ -21,8 +21,8 @@ from accel.image.dram import Dram
 from accel.image.test_scenario import Tokens
 
 Contents = tuple[npt.NDArray[Any], ...]
-"""Contents of the scratchpads in the order of their declaration. The first axis counts elements, or the words
-in which hardware holds tables."""
+"""Scratchpad contents in declaration order. The first axis counts elements, or the words in which hardware
+holds tables."""
 Progress = Callable[[int], None]
 """Called now and then with the run's cycle."""
 
@@ -36,7 +36,7 @@ _FIRST_SLICE = 2000
 _DRAINED = 1 << 14
 """Cycles after which memory has answered everything, if it ever does."""
 _GRACE = 1 << 20
-"""Cycles that a run may take beyond ``max_cycles`` to complete its last bursts."""
+"""Cycles that a run may take beyond ``max_cycles`` for its last bursts."""
 
 
 def empty_contents(config: Config) -> Contents:
@@ -45,7 +45,7 @@ def empty_contents(config: Config) -> Contents:
 
 
 def in_words(contents: Contents, config: Config) -> Contents:
-    """Return the contents of all scratchpads in the form of :func:`empty_contents`."""
+    """Return scratchpad contents in the form of :func:`empty_contents`."""
     return tuple(
         np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(words_of(pad, config))
         for array, pad in zip(contents, scratchpads_of(config).values(), strict=True)
@@ -82,7 +82,7 @@ class Engine(ABC):
         """Return the token counters."""
 
     def accesses(self) -> dict[str, int]:
-        """Return the counts of accesses since the start of the last run, by the names of
+        """Return access counts since the start of the last run, by the names of
         :func:`~accel.core.access_names.access_names`.
 
         Raises:
@@ -108,7 +108,7 @@ class Engine(ABC):
 
     @abstractmethod
     def advance(self, cycles: int) -> bool:
-        """Simulate up to the given number of cycles. Return whether the run has ended.
+        """Simulate at most ``cycles`` cycles. Return whether the run has ended.
 
         Raises:
             HardwareError: the machine violated a rule of the bus.
@@ -169,15 +169,14 @@ class Engine(ABC):
 
         Args:
             config: its :data:`~accel.core.config.RUN_FIELDS` apply to this run.
-            address: address of the first instruction.
+            address: of the first instruction.
             contents: scratchpads before the run, by default unchanged.
             max_cycles: a longer run ends with the cause ``limit``.
             behaviour: of memory, by default the timing contract's.
-            patience: clock cycles after which a run that has not ended is abandoned.
+            patience: clock cycles after which an unfinished run is abandoned.
             progress: called with the run's cycle. An exception abandons the run.
-            stop_at: software stops the run then or later.
-            bus_timeout: cycles without a transfer, while memory owes one, that end the run, or 0 for no
-                limit.
+            stop_at: software stops the run in this cycle or later.
+            bus_timeout: cycles without a transfer, while memory owes one, that end the run; 0: no limit.
 
         Raises:
             HardwareError: the machine violated a rule of the bus, refused to start, or does not end.

@@ -21,26 +21,25 @@ class RecordKind(IntEnum):
     """Kinds of records of the observation ports."""
 
     PUSH = 0
-    """Fetch dispatches an instruction. Value: its unit."""
+    """A dispatch. Value: its unit."""
     START = 1
     """Value: bit 0 for a token popped from the previous unit, bit 1 from the next."""
     RETIRE = 2
-    """Value: bit 0 for a token pushed to the previous unit, bit 1 to the next."""
+    """The same for pushed tokens."""
     READ_GRANT = 3
     READ_LAST = 4
     WRITE_GRANT = 5
     WRITE_LAST = 6
-    """Value of these four kinds: number of beats."""
+    """Value of these four: beats."""
 
 
 RECORD = np.dtype(
     [("cycle", "<u8"), ("instruction", "<u4"), ("value", "<u2"), ("unit", "u1"), ("kind", "u1")]
 )
-"""One record."""
 Records = npt.NDArray[np.void]
 
 NEVER = (1 << 64) - 1
-"""An ordinal or a limit that is never reached."""
+"""An ordinal or limit that is never reached."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +51,7 @@ class Behaviour:
         bad_read: the read burst, from 0, whose beat ``bad_beat`` has an error response.
         bad_write: the write burst with an error response.
         short_read: the read burst whose RLAST comes one beat early.
-        surplus_read: the read burst whose RLAST comes with one beat too many.
+        surplus_read: the read burst whose RLAST comes one beat late.
     """
 
     hostile: bool = False
@@ -71,8 +70,7 @@ class HardwareRun:
     Attributes:
         cycles: up to the last event, or before the error that ended the run.
         records: in order of cycles, or None if not recorded.
-        accesses: counts by the names of :func:`~accel.core.access_names.access_names`, or None on hardware
-            that does not count them.
+        accesses: counts by ``access_names``, or None on hardware without them.
     """
 
     config: Config
@@ -100,11 +98,11 @@ class HardwareRun:
         return None if self.records is None else len(self.records)
 
     def events(self) -> list[Event] | None:
-        """All events, sorted, or None if not recorded or too many."""
+        """Sorted events, or None if not recorded or too many."""
         return None if self.records is None or len(self.records) > MAX_RECORDS else events_of(self.records)
 
     def retirements(self) -> list[tuple[int, int]] | None:
-        """Index and cycle of each retirement, or None if events were not recorded."""
+        """Index and cycle of each retirement, or None if not recorded."""
         if self.records is None:
             return None
         found = self.records[self.records["kind"] == RecordKind.RETIRE]

@@ -1,7 +1,7 @@
 """Cache of compiled models.
 
-A model's key covers everything that it is built from: the configuration without per-run settings, all
-sources, tools and options. It is built once, also by several processes, and its file is complete or absent.
+A model's key covers the configuration without per-run settings, all sources, tools and options. It is built
+once, also by several processes, and its file is complete or absent.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ from accel.core.config import Config
 NATIVE = Path(__file__).resolve().parent / "native"
 _HARDWARE = Path(__file__).parents[1]
 _DECLARATIONS = Path(units.__file__).parent
-"""The folder of the machine's definition, from which the hardware is derived."""
+"""The machine's definition, from which the hardware is derived."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def _source_digest() -> str:
 
 
 def _datapath_files(config: Config) -> list[Path]:
-    """Return the source files of hand-made hardware of a machine's operations."""
+    """Return the sources of the operations' hand-made hardware."""
     hand_made = (one.datapath for one in config.operations.values() if one.datapath is not None)
     return sorted({Path(inspect.getfile(inspect.unwrap(one))) for one in hand_made})
 
@@ -111,8 +111,8 @@ def model(
     *,
     libraries: Sequence[str] = (),
 ) -> Path:
-    """Return a model's shared library, and build it if it is not in the cache. ``packages`` are Python
-    packages whose versions are part of the key."""
+    """Return a model's shared library, built if it is not in the cache. The versions of the Python
+    ``packages`` are part of the key."""
     if not sys.platform.startswith("linux"):
         raise EngineError(f"the engine {engine} runs on Linux only; use the engine pysim")
 

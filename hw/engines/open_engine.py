@@ -35,10 +35,10 @@ def _verilator(config: Config, optimize: int, wave: Path | None) -> "Engine":
 ENGINES: dict[str, Callable[[Config, int, Path | None], "Engine"]] = dict(
     zip(ENGINE_NAMES, (_verilator, _cxxrtl, _pysim), strict=True)
 )
-"""The engines. The first one is the fastest."""
+"""The engines, fastest first."""
 DEFAULT_ENGINE = ENGINE_NAMES[0]
 WAVES = {"verilator": (".vcd", ".fst"), "cxxrtl": (".vcd",), "pysim": (".vcd",)}
-"""Suffixes of wave files that each engine can write."""
+"""Suffixes of each engine's wave files."""
 
 
 OPTIMIZE = "ACCEL_OPTIMIZE"

@@ -46,7 +46,7 @@ class PysimEngine(Engine):
         self._answer = (0, OKAY)
         self._watched: tuple[str, ...] = ()
         self._shown: tuple[int, ...] = ()
-        """Values of the watched ports in this cycle."""
+        """The watched ports in this cycle."""
         self._noted: list[tuple[int, int, int, int, int]] = []
         self._recording = self._started = self._running = False
         self._violation: HardwareError | None = None

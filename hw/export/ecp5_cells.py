@@ -18,12 +18,11 @@ CELLS = {
     "block_ram": ("DP16KD",),
     "multipliers": ("MULT18X18D",),
 }
-"""The counted resources and their cells. A distributed RAM has 16x4 bits, a block RAM 18 Kbit, a multiplier
-18x18 bits."""
+"""A distributed RAM has 16x4 bits, a block RAM 18 Kbit, a multiplier 18x18 bits."""
 
 
 def synthesize(config: Config) -> dict[str, int]:
-    """Return the number of cells by resource. It takes minutes for a large core."""
+    """Return the cells by resource. It takes minutes for a large core."""
     return _counted(_statistics(config)["design"]["num_cells_by_type"])
 
 

@@ -8,7 +8,7 @@ def globally_reset(m: Module, name: str, reset: ValueLike) -> DomainRenamer:
     registers.
 
     Reset reaches thousands of registers, but the tools use global wires for clocks only. The result is for
-    synthesis only: simulation sees the edge of the other clock later.
+    synthesis: simulation sees the other clock's edge later.
     """
     m.domains += ClockDomain(name, local=True)
     m.d.comb += ClockSignal(name).eq(ClockSignal())

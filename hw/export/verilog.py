@@ -15,7 +15,7 @@ from accel.hw.export.yosys import rtlil_text, yosys
 TOP = "accel"
 """Name of the exported core."""
 MEMORY = "accel_memory"
-"""Name of the module that a black box instantiates."""
+"""Module that a black box instantiates."""
 MEMORY_MODEL = Path(__file__).with_name(f"{MEMORY}.v")
 """A model of that module."""
 HAS_MEMORY = "ACCEL_MEMORY"
@@ -112,7 +112,7 @@ def verilog_text(design: Any, name: str, *, memories: Memories = "inline") -> st
 def core_verilog(
     config: Config, *, memories: Memories = "inline", slices: bool = False, aresetn: bool = False
 ) -> str:
-    """Return the core of a machine as module ``accel``. The first lines name the configuration.
+    """Return a machine's core as module ``accel``. The first lines name the configuration.
 
     Args:
         memories: form of the scratchpad memories.

@@ -14,16 +14,16 @@ from accel.base.errors import EngineError
 from accel.base.optional_extras import not_installed
 
 UNORDERED_READS = "setparam -set COLLISION_X_MASK 1'1 a:no_rw_check %m t:$memrd_v2 %i r:CLK_ENABLE=1 %i"
-"""Sets on RTLIL memory ports what the attribute of a memory says, which Yosys reads in Verilog only."""
+"""Sets on RTLIL memory ports the attribute of a memory, which Yosys reads in Verilog only."""
 
 
 def rtlil_text(
     design: Any, name: str, platform: Any = None, *, ports: Any = None, sources: bool = False
 ) -> str:
-    """Return a component with its ports as RTLIL, with ``name`` as top module.
+    """Return a component as RTLIL, with ``name`` as top module.
 
     Args:
-        sources: keep the source location of each object.
+        sources: keep source locations.
     """
     with _uncollected():
         return str(rtlil.convert(design, name=name, platform=platform, ports=ports, emit_src=sources))
@@ -31,7 +31,7 @@ def rtlil_text(
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Disable garbage collection, which would take a third of the conversion: most objects live until the
+    """Disable garbage collection, which would take a third of the conversion: most objects live until its
     end."""
     was = gc.isenabled()
     gc.disable()

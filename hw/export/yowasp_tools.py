@@ -14,7 +14,7 @@ from accel.base.optional_extras import Extra, not_installed
 
 
 def tool(name: str, need: str, extra: Extra) -> Path:
-    """Return the path of a program. ``need`` is the feature for the message, for example ``synthesis``."""
+    """Return a program's path. ``need`` is the feature for the message, for example ``synthesis``."""
     path = Path(sys.executable).with_name(name)
     if not path.exists():
         raise EngineError(not_installed(f"{need} needs {name}", extra))

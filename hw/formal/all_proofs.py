@@ -35,4 +35,4 @@ PROOFS = (
     *prove_progress.PROOFS,
     *prove_core.PROOFS,
 )
-"""All proofs, in order from the parts to the whole core."""
+"""In order from the parts to the whole core."""

@@ -78,7 +78,7 @@ class Claims(Elaboratable):
         return self.undriven(Signal(shape, name=name))
 
     def undriven(self, signal: Signal) -> Signal:
-        """Let a signal that nothing drives have any value in every cycle."""
+        """Let a signal without driver have any value in every cycle."""
         self._free.append(signal)
         return signal
 
@@ -95,7 +95,7 @@ class Claims(Elaboratable):
         return held
 
     def register(self, shape: ShapeLike, name: str) -> Signal:
-        """Return a register that only the claims use, zero in the first cycle. :meth:`follows` drives it."""
+        """Return a register for claims only, zero in the first cycle. :meth:`follows` drives it."""
         return Signal(shape, name=name)
 
     def follows(self, register: Signal, value: ValueLike) -> None:
@@ -132,7 +132,7 @@ class Proof:
 
 
 def any_of(values: Sequence[Value]) -> Value:
-    """Return whether any of the conditions holds."""
+    """Return whether any condition holds."""
     return reduce(or_, values, Const(0, 1))
 
 

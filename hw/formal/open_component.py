@@ -13,8 +13,8 @@ from amaranth.lib.wiring import Flow
 class Opened(Elaboratable):
     """A component, elaborated once, with the names of its signals and submodules.
 
-    A submodule's signals are those that it drives, so an output is found in the submodule, and an input in
-    the module around it.
+    A submodule's signals are those that it drives, so an output is found in the submodule, an input in the
+    module around it.
     """
 
     def __init__(self, component: wiring.Component) -> None:
@@ -47,8 +47,8 @@ class Opened(Elaboratable):
         return found[0]
 
     def cell(self, path: str, index: Value) -> Signal:
-        """Return the contents of a row of a memory, for example ``queue.memory``, in the same cycle. Rows
-        beyond the end hold anything."""
+        """Return a memory row's contents in the same cycle, for example of ``queue.memory``. Rows beyond the
+        end hold anything."""
         memory = self._part(path.split("."))
         if not isinstance(memory, MemoryInstance):
             raise LookupError(f"{path!r} is not a memory")
@@ -76,7 +76,6 @@ class Opened(Elaboratable):
 
 
 def _driven(fragment: Fragment) -> Iterator[Signal]:
-    """Return each signal that a fragment's own statements drive."""
     found = {id(signal): signal for one in _statements(fragment) for signal in one._lhs_signals()}
     yield from found.values()
 

@@ -17,7 +17,7 @@ from accel.hw.datapath.lane_values import lane_value, lane_values
 from accel.hw.formal.claims import Claims, Proof
 
 _LANES = 4
-"""Lanes of the row in which an operation that crosses lanes is proven."""
+"""Lanes of the row for operations that cross lanes."""
 
 
 class OneLane(wiring.Component):
@@ -73,7 +73,7 @@ class OperationRow(wiring.Component):
         return m
 
     def _product(self, node: Lane, lane: int, left: Value, right: Value) -> Value:
-        """Return the declared product of equal factors, and anything for other factors."""
+        """Return the declared product of equal factors, and anything for others."""
         declared = self.products[id(node), lane]
         is_same = (left == declared.left) & (right == declared.right)
         return Mux(is_same, declared.value, declared.other).as_signed()
@@ -81,7 +81,7 @@ class OperationRow(wiring.Component):
 
 @dataclass(frozen=True)
 class _Product:
-    """An arbitrary value in place of a product, and another one for other factors."""
+    """An arbitrary value in place of a product, and one for other factors."""
 
     left: Value
     right: Value
@@ -119,7 +119,7 @@ def one_operation(operation: Operation) -> Claims:
 
 
 def proof_of(operation: Operation) -> Proof:
-    """Return the proof that an operation's hardware computes its declaration for all operands."""
+    """Return the proof that an operation's hardware computes its declaration."""
     return Proof(
         name=f"alu: {operation.name}",
         statement=f"the hardware of {operation.mnemonic} computes its declaration in slot "

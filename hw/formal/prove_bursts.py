@@ -14,8 +14,7 @@ from accel.hw.formal.claims import Claims, Proof
 
 
 def walks(claims: Claims, config: Config, path: str = "") -> None:
-    """Add lemmas about the state of a :class:`~accel.hw.datapath.burst_walker.BurstWalker`. ``path`` ends
-    with a dot."""
+    """Add lemmas about a ``BurstWalker``. ``path`` ends with a dot."""
     inside = claims.inside
     valid, beats, ends = (inside.signal(f"{path}{name}") for name in ("valid", "beats", "ends"))
     left, to_page, most = (inside.signal(f"{path}{name}") for name in ("left", "to_page", "most"))

@@ -46,7 +46,7 @@ def core(config: Config) -> Claims:
 def _offers(claims: Claims) -> None:
     """Claim that a register reports an abandoned run's offers one cycle late.
 
-    A complete run has none: a unit with nothing in flight awaits nothing, as the proofs of "progress" claim.
+    A complete run has none, as the proofs of "progress" claim.
     """
     inside = claims.inside
     going, running, halted, settled, since = (

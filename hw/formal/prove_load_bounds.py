@@ -11,7 +11,6 @@ from accel.hw.datapath.transfer_memories import kinds_of
 from accel.hw.formal.claims import Claims, Proof
 
 _SIZE_BITS = 7
-"""Width of sizes that fit a scratchpad of 64 elements."""
 
 
 def beats(config: Config, unit: Unit) -> Claims:

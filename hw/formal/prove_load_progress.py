@@ -10,7 +10,7 @@ from accel.hw.units.in_flight import RangeLayout
 from accel.hw.units.load_executor import LoadExecutor
 
 _TOTAL_BITS = 8
-"""Width of a transfer's number of beats. Nothing depends on the number."""
+"""Width of a transfer's number of beats, on which nothing depends."""
 
 
 def loads(config: Config, unit: Unit) -> Claims:

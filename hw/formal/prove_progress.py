@@ -1,9 +1,5 @@
 """Proofs of progress: each unit waits only for work that has begun, and otherwise starts the next
-instruction.
-
-Together with :mod:`~accel.hw.formal.prove_termination`: on a bus that takes offers and answers requests,
-every run ends, at worst with an error, for example a deadlock.
-"""
+instruction. docs/explain/verification.md argues from here that every run ends."""
 
 from functools import partial
 

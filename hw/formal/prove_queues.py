@@ -9,7 +9,7 @@ from accel.hw.datapath.queue import Queue, RegisteredHeadQueue, ReservedQueue
 from accel.hw.formal.claims import Claims, Proof
 
 _DEPTHS = (1, 2, 3, 4, 8)
-"""Depths: powers of two, and one other number."""
+"""Powers of two, and one other number."""
 
 
 def queue(depth: int) -> Claims:
@@ -50,7 +50,7 @@ def head_queue(depth: int) -> Claims:
     valid, behind, taken = issue.valid, inside.signal("behind.count"), inside.signal("taken")
     entries = valid + behind
     owed = claims.register(range(depth + 2), "owed")
-    """Places that are reserved and not pushed yet."""
+    """Reserved places without a push."""
     due = owed + reservation.reserve
     claims.assume(reservation.room | ~reservation.reserve)
     claims.assume((due != 0) | ~enqueue.push)

@@ -1,8 +1,8 @@
 """Proofs that a requantization lane computes its declaration: rounding, shifts and bounds.
 
 A solver cannot multiply 24 by 24 bits. So arbitrary values replace the products, and the logic before and
-after them is compared with the parts of the declaration in :mod:`accel.core.requantize`. In the same way, the
-rounding of a shifted number is proven for any number, apart from the shift.
+after them is compared with the declaration's parts in ``accel.core.requantize``. Likewise, rounding is proven
+for any shifted number, apart from the shift.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ from accel.hw.formal.claims import Claims, Proof
 
 _BYTE_BITS = 8
 _WORD_BITS = 64
-"""Bits of the words of tables in the proof. A bus of 64 bits has them."""
+"""Bits of a table's words in the proof, as on a bus of 64 bits."""
 _PRODUCT = lane_input("product", 2 * MULTIPLIER_BITS, signed=False)
 _FURTHEST = MULTIPLIER_BITS + 2
 """A shift right by this amount makes any number of that width smaller than one half."""
@@ -45,7 +45,6 @@ _TOTAL = wrapped(lane_input("acc") + lane_input("bias"), ACC_BITS)
 def _declared(
     claims: Claims, name: str, node: Lane, inputs: Mapping[str, Value], replaced: Replaced | None = None
 ) -> Signal:
-    """Return the value of a part of the declaration."""
     value = lane_value(node, inputs, replaced)
     signal = Signal(value.shape(), name=f"declared_{name}")
     claims.defined(signal, value)
@@ -62,7 +61,7 @@ def _rounded(parts: Value) -> Replaced:
 
 
 def _lengths(claims: Claims, lane: RequantizeLane) -> Iterator[tuple[int, Value, Replaced]]:
-    """Yield every length of a sum in bits, whether the sum has it, and its number of leading zeros."""
+    """Yield every length of a sum in bits, whether the sum has it, and its leading zeros."""
     size = _declared(claims, "size", absolute(_TOTAL), _sums(lane))
     for length in range(ACC_BITS + 1):
         here = (size >= 1 << length >> 1) & (size < 1 << length)
@@ -121,7 +120,7 @@ def of_single() -> Claims:
 
 
 def of_factors() -> Claims:
-    """Claim the factors that the multipliers of an addition get, for any two bytes."""
+    """Claim the factors of an addition's multipliers, for any two bytes."""
     lane = RequantizeLane(0, multiplies=True)
     claims = Claims(lane)
     claims.cut("shifted")
@@ -146,13 +145,13 @@ def of_factors() -> Claims:
 
 
 def of_products() -> Claims:
-    """Claim the sum that is divided, for any products of the factors and the multipliers."""
+    """Claim the sum that is divided, for any products of factors and multipliers."""
     lane = RequantizeLane(0, multiplies=True)
     claims = Claims(lane)
     left, right = claims.cut("left"), claims.cut("right")
     total = claims.inside.signal("total")
     claims.assume(~lane.multiplies | (right == 0))
-    # The products of the declaration are those of the lane: any two numbers.
+    # The declaration's products are those of the lane: any two numbers.
     inputs = {name: Const(0) for name in ("left_multiplier", "right_multiplier", "left_zero", "right_zero")}
     inputs |= {"left": Const(0), "right": Const(0), "product": Const(0), "offset": lane.addition.offset}
     product = scaled_product(lane_input("product", 2 * RESULT_BITS))
@@ -226,7 +225,7 @@ def of_look_up() -> Claims:
 
 
 def _of_second_operand(name: str, *, multiplies: bool) -> tuple[Proof, Proof]:
-    """Return the proofs of what follows a residual's sum or product."""
+    """Return the proofs that follow a residual's sum or product."""
     return (
         Proof(
             name=f"{name}: shift of the sum",

@@ -1,7 +1,7 @@
 """Proofs of termination: with every step, less of a transfer or an instruction remains.
 
-The remainder is a number: the remaining rows or loops, followed by the remainder of the current one. It is as
-wide as the registers together, so the number of steps is bounded.
+The remainder is a number: the remaining rows or loops, then the remainder of the current one. Its width, that
+of the registers together, bounds the number of steps.
 """
 
 from functools import partial

@@ -108,9 +108,9 @@ def _on_their_way(claims: Claims, config: Config, unsent: Value) -> None:
 
 
 def _asked(claims: Claims, config: Config) -> tuple[list[tuple[Value, Value]], Signal, Value]:
-    """Return the beats that have been requested from the mirror and are not on the bus, the rest of the burst
-    to request, and its beats. The next beat comes first. Each has a bit that it becomes a beat (with
-    ``post=1``, the last slot does), and one that it ends its burst."""
+    """Return the beats that are requested from the mirror and not on the bus, next first, the rest of the
+    burst to request, and its beats. Each has a bit that it becomes a beat (with ``post=1``, the last slot
+    does), and one that it ends its burst."""
     inside = claims.inside
     left = inside.signal("left")
     if not config.post:

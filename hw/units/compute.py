@@ -1,17 +1,6 @@
-"""The compute unit. GEMM, MAC and ALU share one pipeline. It also executes LOADs of micro-ops and
-accumulators, SET and FINISH.
-
-Pipeline stages of a micro-op in slot s. Registers are named after their cycle.
-
-| cycle | stage |
-| s + 1 | the sequencer presents the micro-op's address |
-| s + 2 | the micro-op has been read, and the loops' offsets are added |
-| s + 3 | indices are checked, and operand addresses are presented |
-| s + 4 | operands have been read and enter the GEMM core |
-| s + 4 + ``tree_stages`` | accumulators have been read and enter a register |
-| next | the operation |
-| next | the write |
-"""
+"""The compute unit. docs/explain/hardware.md lists the stages of its pipeline for GEMM, MAC and ALU.
+Registers are named after their cycle. It also executes LOADs of micro-ops and accumulators, SET and
+FINISH."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,8 +94,7 @@ class Compute(wiring.Component):
     def _start(
         self, m: Module, sequencer: Sequencer, loader: LoadExecutor, flight: Queue, finished: Value
     ) -> None:
-        """Start the head of the queue, and retire in order. FINISH and SET use neither pipeline nor
-        loader."""
+        """Start the queue's head, and retire in order. FINISH and SET use neither pipeline nor loader."""
         config = self._config
         issue, entry, retirement = self.issue, self.issue.entry, self.retirement
         common = view(Instruction, config, entry.word)
@@ -161,7 +149,7 @@ class Compute(wiring.Component):
         ]
 
     def _set(self, m: Module) -> Value:
-        """Return whether the head is a depthwise MAC although no SET.ACC has set its taps."""
+        """Return whether the head is a depthwise MAC without taps from a SET.ACC."""
         issue, flush = self.issue, self.control.flush
         setting = view(SetAcc, self._config, issue.entry.word)
         is_set = setting.opcode == Opcode.SET
@@ -246,7 +234,7 @@ class Compute(wiring.Component):
     ) -> None:
         """Select the ALU's operation and operands for the next cycle.
 
-        Results of two of the three preceding micro-ops are forwarded into the operand registers, and the most
+        Results of two of the three preceding micro-ops are forwarded into the operand registers, the most
         recent one after them.
 
         Args:
@@ -357,7 +345,6 @@ class Compute(wiring.Component):
         return good, indices["dst"], indices["src"]
 
     def _count(self, m: Module, probes: AccessProbes, reading: Any) -> None:
-        """Count a micro-op in the cycle in which it reads the accumulators."""
         config, run = self._config, reading.run
         mac, depthwise, overwrite = (
             (getattr(reading, name) if name in reading.shape().members else Const(0, 1))
@@ -394,7 +381,7 @@ class _Changing:
 
     Attributes:
         latest, latest_dst: whether the micro-op in the operation stage writes, and where. Its result is
-            ``written`` in the next cycle and ``earlier`` in the one after that.
+            ``written`` in the next cycle and ``earlier`` in the one after.
         before, before_dst: the same for the preceding micro-op, whose result is ``written`` now.
     """
 

@@ -11,16 +11,16 @@ from accel.core.isa import Unit
 from accel.hw.datapath.word_layouts import log2
 
 COUNTER_BITS = 48
-"""Width of the counters of cycles and of beats."""
+"""Width of the cycle and beat counters."""
 CLASSES = ("busy", "memory_stall", "token_stall")
 MOVED = ("read_bytes", "written_bytes")
 
 
 class CycleCounters(wiring.Component):
     """Counts for each unit the first set one of ``{unit}_is_busy``, ``_memory_stall`` and ``_token_stall``,
-    and beats of the bus as bytes.
+    and bus beats as bytes.
 
-    ``counted`` and ``clear`` refer to the previous cycle, so the counted signals are delayed by a cycle.
+    ``counted`` and ``clear`` refer to the previous cycle, so the counted signals are delayed by one.
     """
 
     def __init__(self, config: Config) -> None:
@@ -42,7 +42,7 @@ class CycleCounters(wiring.Component):
                 before = before | one
         m.d.sync += [there[name].eq(getattr(self, f"is_{name}")) for name in MOVED]
         clear = Signal(init=1)
-        """Reset clears the counters through this register, too, so the counters themselves need no reset."""
+        """Reset clears the counters through this register, so they need no reset."""
         m.d.sync += clear.eq(self.clear)
         for name, one in there.items():
             counter = Signal(COUNTER_BITS, name=f"counted_{name}", reset_less=True)

@@ -11,7 +11,7 @@ from accel.hw.datapath.loop_sequencer import Sequencer
 
 
 class DepthwiseTaps:
-    """The taps of a depthwise MAC, set by SET.ACC: their number, and each one's distance from the first."""
+    """A depthwise MAC's taps, set by SET.ACC: their number, and each one's distance from the first."""
 
     def __init__(self, config: Config) -> None:
         self._config = config

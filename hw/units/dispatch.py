@@ -35,8 +35,8 @@ class Dispatch(wiring.Component):
     """Multiplies out and checks instructions: one pushed in cycle t reaches its unit's queue in t +
     ``dispatch_stages``.
 
-    The registers lie after the products, after their sums and the checks of the word, and after the final
-    products. ``busy`` shows that one holds an instruction, ``oldest`` is the index of the first.
+    Registers follow the products, their sums with the word's checks, and the final products. ``busy`` shows
+    that one holds an instruction, ``oldest`` is the first one's index.
     """
 
     def __init__(self, config: Config) -> None:
@@ -56,7 +56,7 @@ class Dispatch(wiring.Component):
         m = Module()
         config = self._config
         self._held: list[tuple[Signal, Signal]] = []
-        """For each stage, whether it holds an instruction, and its index."""
+        """Whether each stage holds an instruction, and its index."""
         stages = config.dispatch_stages
         fetched = self.fetched
         load = view(Load, config, fetched.word)
@@ -124,7 +124,7 @@ class Dispatch(wiring.Component):
         return Value.cast(moving)
 
     def _end(self, transfer: Any, box: data.View) -> Value:
-        """Return the end of the box, for a requantizing STORE that of the range of its first operand."""
+        """Return the end of the box, or of a requantizing STORE's first operand range."""
         if not self._config.post:
             return Value.cast(box.end)
         store = view(StoreReq, self._config, Value.cast(transfer))
@@ -132,8 +132,8 @@ class Dispatch(wiring.Component):
         return Mux(finished, operand_end(store, store_operands_of(self._config)[0]), box.end)
 
     def _stage(self, m: Module, there: bool, *values: ValueLike) -> tuple[Value, ...]:
-        """Return the values one cycle later if the stage exists. The first says that there is an instruction,
-        the fourth is its index."""
+        """Return the values one cycle later if the stage exists: first that there is an instruction, fourth
+        its index."""
         given = tuple(Value.cast(value) for value in values)
         if not there:
             return given

@@ -31,7 +31,7 @@ _BITS = INSTRUCTION_BYTES * 8
 
 
 class _Arrived(data.StructLayout):
-    """An instruction in the buffer. Its unit is one-hot, or 0 for an unknown opcode."""
+    """A buffered instruction. Its unit is one-hot, or 0 for an unknown opcode."""
 
     def __init__(self) -> None:
         super().__init__({"word": _BITS, "unit": UNIT_BITS, "units": len(WORKERS), "finish": 1})
@@ -148,9 +148,9 @@ class Fetch(wiring.Component):
         lane = Signal(max(1, log2(lanes)))
         half = Signal()
         burst_left = Signal(range(257))
-        """Unit: instructions."""
+        """In instructions."""
         fresh = Signal(init=1)
-        """The next beat is the first of a burst."""
+        """The next beat is a burst's first."""
         taken = Signal(range(lanes + 1))
         rest = Signal(range(257))
         complete = Signal()
@@ -219,7 +219,7 @@ class Fetch(wiring.Component):
 
     def _hand_out(self, m: Module, head: Any, taken: Value) -> None:
         held = Signal(range(self._config.fetch_buffer + 1))
-        """Instructions that have arrived and are not dispatched."""
+        """Arrived, undispatched instructions."""
         last = Signal()
         blocked = Signal()
         """Serial mode: the previous instruction has not retired."""

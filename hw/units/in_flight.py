@@ -23,7 +23,7 @@ class RangeLayout(data.StructLayout):
 
 
 class RetireLayout(data.StructLayout):
-    """An instruction's index and its pushes."""
+    """An instruction's index and pushes."""
 
     def __init__(self) -> None:
         super().__init__({"index": INDEX_BITS, "push_prev": 1, "push_next": 1})
@@ -32,8 +32,8 @@ class RetireLayout(data.StructLayout):
 class Retirement(wiring.Signature):
     """Instructions in flight and their retirement, in order.
 
-    In a cycle with ``valid``, the oldest instruction retires, and ``retired`` describes it. ``occupied``
-    shows that one is in flight, and ``oldest`` is the index of the first.
+    With ``valid``, the oldest instruction retires, and ``retired`` describes it. ``occupied`` shows that one
+    is in flight, ``oldest`` is the first one's index.
     """
 
     def __init__(self) -> None:
@@ -53,13 +53,13 @@ class InFlight(wiring.Component):
 
     ``start`` enters a transfer, which gets the number ``slot``. A missing part counts as complete.
     ``conflict`` shows that ``range`` overlaps that of a transfer in flight. It is computed one cycle earlier:
-    in a cycle with ``taking``, ``following`` is the range of the next transfer.
+    with ``taking``, ``following`` is the range of the next transfer.
 
     With ``shared``, other instructions retire in between, and ``hold`` delays retirement. ``unwritten`` is
     ``conflict`` restricted to transfers with incomplete data.
 
-    Each of the ``memories`` whose elements transfers share has ports ``range`` and ``following`` of its own,
-    with its suffix.
+    Each of the ``memories`` whose elements transfers share has its own ``range`` and ``following``, with its
+    suffix.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class InFlight(wiring.Component):
         pads_now = self.pads_done & (self.pads_slot == head)
         data_due = Signal()
         pads_due = Signal()
-        """Whether the oldest transfer has this part left."""
+        """The oldest transfer has this part left."""
         complete = records.valid & (~data_due | data_now) & (~pads_due | pads_now)
         m.d.comb += [
             records.flush.eq(self.flush),
@@ -156,7 +156,7 @@ class InFlight(wiring.Component):
         return m
 
     def _meet(self, m: Module, head: Signal, memory: str) -> tuple[Value, Value]:
-        """Return ``conflict`` and ``unwritten`` for the elements of one memory."""
+        """Return ``conflict`` and ``unwritten`` for one memory."""
         retirement = self.retirement
         its_range, its_following = getattr(self, f"range{memory}"), getattr(self, f"following{memory}")
         overlaps, left = [], []

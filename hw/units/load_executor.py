@@ -23,14 +23,13 @@ class LoadExecutor(wiring.Component):
     """Executes LOADs of some ``kinds`` in order, up to ``depth`` in flight.
 
     ``start`` begins the LOAD in ``entry``, which must not be at fault, or a SET, which moves nothing.
-    ``read.valid`` shows that the previous LOAD still waits for grants. In a cycle with ``taking``,
-    ``following`` is the next entry, of which only the range matters. A beat from the bus is written one cycle
-    later (``data_valid``). Pad words are written in cycles without data.
+    ``read.valid`` shows that the previous LOAD still waits for grants. With ``taking``, ``following`` is the
+    next entry, of which only the range matters. A bus beat is written one cycle later (``data_valid``). Pad
+    words are written in cycles without data.
 
     With ``shared``, the unit has other instructions that move data. Its LOADs have no pads. It supplies the
     target address (``sram``) and the next ranges. ``written`` shows that a LOAD's data is complete.
-    ``range``, ``hold``, ``unwritten`` and the suffixes ``memories`` are those of
-    :class:`~accel.hw.units.in_flight.InFlight`.
+    ``range``, ``hold``, ``unwritten`` and the suffixes ``memories`` are those of ``InFlight``.
     """
 
     def __init__(
@@ -117,7 +116,6 @@ class LoadExecutor(wiring.Component):
         ]
         wiring.connect(m, flight.retirement, wiring.flipped(self.retirement))
 
-        # Requests.
         index = Signal(INDEX_BITS)
         rows, read = bursts.rows, self.read
         m.d.comb += [
@@ -137,8 +135,8 @@ class LoadExecutor(wiring.Component):
         with m.If(bursts.free):
             m.d.sync += index.eq(self.entry.index)
 
-        # Data: a beat's target is determined while it is on the bus, and it is written in the next cycle. The
-        # first beat comes at least two cycles after the start, when the walker is loaded.
+        # A beat's target is determined while it is on the bus, and it is written in the next cycle. The first
+        # beat comes at least two cycles after the start, when the walker is loaded.
         places = data_queue.data.places
         slot = Signal(slots)
         written_slot = Signal(slots)

@@ -19,8 +19,8 @@ class RequantizedBeats:
 
     Args:
         unit: the store unit, whose ``wdata``, ``wstrb`` and ``wlast`` this drives.
-        beats: the walker over the accumulators of each beat.
-        operands: of the STORE whose first beat enters the walker, the fields for PAR, for TAB if there are
+        beats: the walker over each beat's accumulators.
+        operands: fields of the STORE whose first beat enters the walker: for PAR, for TAB if there are
             tables, and ``hold`` if there is STORE.MUL.
         asking: a beat, or one of its slots, is requested from the accumulators.
 
@@ -92,7 +92,6 @@ class RequantizedBeats:
         lanes: RequantizeLanes,
         table: Value,
     ) -> None:
-        """Connect the copies of ``tab`` with the lanes."""
         config = unit.config
         m.submodules.tab = tab = Scratchpad(
             TAB, own.kinds, config, copies=config.lanes, paced=True, probes=unit.probes

@@ -39,12 +39,12 @@ class RunControl(wiring.Component):
     """Counts cycles, and ends a run.
 
     An error halts the core in the following cycle. The next cycles determine which of several errors counts.
-    From then on the run is ``draining``: it ends when the bus is ``drained``, or at once when it is ``late``
-    or cleared.
+    Then the run is ``draining``: it ends when the bus is ``drained``, or at once when it is ``late`` or
+    cleared.
 
     Args:
         events: number of events of the whole run. The cycle limit precedes them.
-        errors: number of possible errors in one cycle. They follow the events. Both are in order of priority.
+        errors: number of possible errors in one cycle, after the events. Both are in order of priority.
 
     Attributes:
         flush: set together with ``start`` and with ``clear``.
@@ -142,8 +142,8 @@ class RunControl(wiring.Component):
         return m
 
     def _first(self, m: Module, limit: Signal) -> tuple[Value, Value, int]:
-        """Return the error's cause and index, and after how many cycles they are valid. For an event of the
-        whole run, the index is that of the oldest instruction in progress."""
+        """Return the error's cause and index, and after how many cycles they are valid. An event of the whole
+        run has the index of the oldest instruction in progress."""
         there, errors, places = Signal(), Signal.like(self.errors), Signal.like(self.places)
         events = Signal.like(self.events)
         m.d.sync += [there.eq(limit), errors.eq(self.errors), places.eq(self.places), events.eq(self.events)]

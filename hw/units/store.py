@@ -1,8 +1,8 @@
 """The store unit. It writes STOREs in bursts while earlier ones await their responses.
 
-A burst's first beat is requested from the mirror of the accumulators in the cycle of its grant, and the
-others in the following cycles. A beat is on the bus two cycles later, or ``2 + post_depth`` with ``post=1``.
-If the bus is not ready, the whole pipeline waits.
+A burst's first beat is requested from the mirror of the accumulators in the cycle of its grant. It is on the
+bus two cycles later, or ``2 + post_depth`` with ``post=1``. If the bus is not ready, the whole pipeline
+waits.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ class Store(wiring.Component):
     scratchpads ``par``, ``res`` and, if there are tables, ``tab``.
 
     It reads the accumulators through ``out``. ``grant`` shows that the burst ``granted`` is granted, ``last``
-    that the bus takes the last beat of ``burst``. ``response`` is the instruction that the bus answers, and
+    that the bus takes the last beat of ``burst``. ``response`` is the instruction that the bus answers,
     ``bad`` shows an error.
 
     ``sending`` shows that the bus has not taken an address or beat, ``writing`` that it has not answered a
@@ -96,13 +96,12 @@ class Store(wiring.Component):
         answered, heard = Signal(), Signal()
         advance = Signal()
         idle = Signal(init=1)
-        """The complement of ``wvalid`` in a register of its own for grants and requests, because the whole
-        pipeline reads ``wvalid``."""
+        """The complement of ``wvalid`` for grants and requests, because the whole pipeline reads
+        ``wvalid``."""
         goes_on = idle | self.wready
         more = log2(slots_per_beat(config)) if post else 0
         left = Signal(BEATS_BITS + more)
-        """Beats of the granted burst that are not yet requested from the mirror. Requantized beats count in
-        slots."""
+        """Beats of the granted burst not yet requested from the mirror. Requantized beats count in slots."""
         more_left = Signal()
         total = Signal(BEATS_BITS + more) if post else bursts.beats
         m.d.comb += [

@@ -38,8 +38,8 @@ from accel.hw.units.load_executor import LoadExecutor
 
 
 class KnownLayout(data.StructLayout):
-    """An instruction's class, its use of each operand, and whether it is free of faults. On machines with the
-    flag, ``holds`` shows that it takes one element of RES for all of its elements."""
+    """An instruction's class, its use of each operand, and whether it is free of faults. With STORE.MUL,
+    ``holds`` shows that it takes one element of RES for all of its elements."""
 
     def __init__(self, config: Config) -> None:
         touches = (_touches(operand) for operand in store_operands_of(config))
@@ -52,7 +52,7 @@ def _touches(operand: StoreOperand) -> str:
 
 
 def operand_suffixes(config: Config) -> dict[str, StoreOperand]:
-    """Return the operands of STOREs, each with a suffix for its signals. The first has none."""
+    """Return the operands of STOREs by their signals' suffix. The first has none."""
     operands = store_operands_of(config)
     return {f"_{one.scratchpad}" if number else "": one for number, one in enumerate(operands)}
 
@@ -87,7 +87,7 @@ class StoreUnitLoads:
         m.submodules.loader = self.loader
         m.submodules.residuals = residuals = ResOccupancy(config)
         known = Signal(KnownLayout(config))
-        """Facts about the head, decoded while it enters the head of the queue."""
+        """Facts about the head, decoded as it enters the queue's head."""
         with m.If(unit.issue.taking):
             m.d.sync += known.eq(self._known(m))
         faulty = Signal()
@@ -138,17 +138,15 @@ class StoreUnitLoads:
         return known
 
     def _memory_of(self, operand: StoreOperand) -> int:
-        """Return the memory id of the LOADs that fill an operand's scratchpad."""
         return next(kind.memory for kind in self.kinds if kind.route.scratchpad is operand.scratchpad)
 
     def _holds(self, word: Value) -> Value:
-        """Return whether an instruction takes one element of RES for all of its elements."""
         store = view(StoreAdd, self._unit.config, word)
         takes = (store.opcode == Opcode.STORE) & takes_residuals(store.memory, self._unit.config)
         return takes & store.hold
 
     def _residuals(self, known: Any) -> tuple[Value, Value]:
-        """Return the elements of RES that the head loads or takes, and those of the following instruction."""
+        """Return the elements of RES that the head and the following instruction load or take."""
         head, following = self._unit.issue.entry, self._unit.issue.following
         if not self._unit.config.res_mul:
             return head.box.elements, following.box.elements
@@ -185,7 +183,6 @@ class StoreUnitLoads:
         ]
 
     def _range(self, m: Module, known: Any, suffix: str) -> tuple[Signal, Signal]:
-        """Return the range of one operand that the head touches, and that of the following instruction."""
         issue, config = self._unit.issue, self._unit.config
         touched, following = Signal(RangeLayout(config)), Signal(RangeLayout(config))
         comes = view(Load, config, issue.following.word)
@@ -197,8 +194,8 @@ class StoreUnitLoads:
         return touched, following
 
     def _ends(self, found: Any, entry: Any, is_load: Value, suffix: str) -> list[Any]:
-        """Return assignments of a range. A queue entry has the end of the first operand's range. The ends of
-        others follow from the word."""
+        """Assign a range. A queue entry has the end of the first operand's range. Others follow from the
+        word."""
         config, operand = self._unit.config, self._operands[suffix]
         load, store = view(Load, config, entry.word), view(StoreReq, config, entry.word)
         begin, end = Mux(is_load, load.sram_base, operand_first(store, operand)), entry.box.end

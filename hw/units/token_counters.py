@@ -17,9 +17,8 @@ from accel.hw.datapath.word_layouts import view
 class TokenAccess(wiring.Signature):
     """A unit's access to its token counters. Bit 0 concerns the previous unit, bit 1 the next.
 
-    ``pops`` names the tokens that the head of the queue needs. ``there`` shows in the same cycle that all are
-    present, and ``take`` removes them. ``give`` adds the tokens ``pushes``, which are present from the next
-    cycle on.
+    ``pops`` names the tokens that the queue's head needs. ``there`` shows in the same cycle that all are
+    present, and ``take`` removes them. ``give`` adds the tokens ``pushes``, present from the next cycle on.
     """
 
     def __init__(self) -> None:
@@ -50,8 +49,7 @@ def token_counters(unit: Unit) -> tuple[Sequence[Counter | None], Sequence[Count
 class TokenCounters(wiring.Component):
     """The counters, with a :class:`TokenAccess` under each unit's name.
 
-    ``overflow`` shows, in the cycle of the push, that a counter is full. ``count_n`` is the value of counter
-    n.
+    ``overflow`` shows, in the cycle of the push, that a counter is full. ``count_n`` is counter n.
     """
 
     def __init__(self, config: Config) -> None:

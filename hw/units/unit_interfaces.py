@@ -15,7 +15,7 @@ from accel.hw.units.in_flight import Retirement
 from accel.hw.units.token_counters import TokenAccess
 
 ELSEWHERE = tuple(pad for pad in SCRATCHPADS.values() if pad.filled_by is Unit.LOAD)
-"""Operand scratchpads that the load unit holds and the compute unit reads."""
+"""Scratchpads that the load unit holds and the compute unit reads."""
 
 
 class UnitControl(wiring.Signature):
@@ -30,8 +30,8 @@ class UnitControl(wiring.Signature):
 
 
 class Fetched(wiring.Signature):
-    """A dispatched instruction: in a cycle with ``push``, ``word`` is instruction number ``index`` of the
-    program, for ``unit``."""
+    """A dispatched instruction: with ``push``, ``word`` is the program's instruction ``index``, for
+    ``unit``."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -45,8 +45,7 @@ class Fetched(wiring.Signature):
 
 
 class OperandReads(wiring.Signature):
-    """Reads of operands that the load unit holds, seen from the compute unit: one
-    :class:`~accel.hw.datapath.scratchpads.ElementRead` per scratchpad and tap."""
+    """Reads of operands that the load unit holds, seen from the compute unit: one per scratchpad and tap."""
 
     def __init__(self, config: Config) -> None:
         held = {pad.name: pad for pad in ELSEWHERE} | dict.fromkeys(tap_names(config), INP)

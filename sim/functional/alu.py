@@ -1,8 +1,8 @@
 """ALU: ``acc[dst] = op(acc[dst], imm or acc[src])``, in the order of the micro-ops.
 
-An instruction is a few array operations if the order has no effect: no accumulator is read after it was
-written, or the repeated operation is commutative. Otherwise micro-ops are grouped into levels that depend
-only on earlier levels.
+A few array operations suffice if the order has no effect: no accumulator is read after its write, or the
+repeated operation is commutative. Otherwise micro-ops are grouped into levels that depend only on earlier
+levels.
 """
 
 from math import prod
@@ -23,12 +23,12 @@ class AluBox(NamedTuple):
     """An affine box of micro-ops whose order has no effect, as array operations."""
 
     target: Acc
-    """View of the accumulators that are written."""
+    """The accumulators that are written."""
     operand: Acc | None
-    """View of the accumulators that are read, or None if the operand is immediate. It has further axes
-    after those of ``target`` if accumulators are written repeatedly."""
+    """The accumulators that are read, or None for an immediate. Axes after those of ``target`` write an
+    accumulator repeatedly."""
     times: int
-    """How many times each accumulator is written."""
+    """Writes of each accumulator."""
 
     def run(self, operation: Operation, immediate: int) -> None:
         if self.operand is None:
@@ -38,7 +38,7 @@ class AluBox(NamedTuple):
 
 
 def alu_box(acc: Acc, box: Box, *, immediate: bool) -> AluBox | None:
-    """Return the array operations of a box, or None if the order of micro-ops may matter."""
+    """Return the array operations of a box, or None if the order may matter."""
     moving = [(a.extent, a.strides[0]) for a in box.axes if a.strides[0]]
     fixed = [a for a in box.axes if not a.strides[0]]
     if not is_injective(moving):
@@ -64,7 +64,7 @@ def _apply_operands(operation: Operation, target: Acc, operand: Acc) -> None:
 
 
 def _combined(operation: Operation, operand: Acc, ndim: int) -> Acc:
-    """Apply an operation to all operands of each accumulator, half of them at a time."""
+    """Reduce the operands of each accumulator pairwise."""
     function = operation.function
     outer, inner = operand.shape[: ndim - 2], operand.shape[operand.ndim - 2 :]
     values = operand.reshape(*outer, -1, *inner)
@@ -111,8 +111,8 @@ def _occurrences(dst: npt.NDArray[np.int64]) -> list[npt.NDArray[np.intp]]:
 
 
 def _levels(dst: npt.NDArray[np.int64], src: npt.NDArray[np.int64]) -> list[npt.NDArray[np.intp]]:
-    """Group micro-ops into levels, in which none uses another's result. One may write an accumulator that an
-    earlier one reads, since a level reads before it writes."""
+    """Group micro-ops into levels, in which none uses another's result. A level reads before it writes, so it
+    may overwrite an accumulator that an earlier micro-op reads."""
     written: dict[int, int] = {}
     read: dict[int, int] = {}
     levels = np.empty(len(dst), dtype=np.int64)

@@ -1,6 +1,6 @@
 """Depthwise MAC: ``acc[dst][b][o] += sum over t of inp[src + t * step][b][o] * wgt[wgt][o][t]``.
 
-All accumulators are computed tap by tap, as int32. The order does not matter, since sums wrap modulo 2**32.
+Each tap is one array operation in int32. Sums wrap modulo 2**32, so their order does not matter.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from accel.sim.functional.micro_op_patterns import Axis, Box, Triple, index_chun
 from accel.sim.functional.scratchpads import Scratchpads
 
 _MAX_ARRAY_OPERATIONS = 256
-"""Limit of array operations for one box."""
+"""Limit for one box."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +48,7 @@ class DepthwiseBox:
 
 
 class TapProducts(NamedTuple):
-    """Pairs of views, inp [.., batch, block] and wgt [.., 1, block], whose products are added to the
-    accumulators [.., batch, block]."""
+    """Views inp [.., batch, block] and wgt [.., 1, block] to multiply and add to acc [.., batch, block]."""
 
     pairs: tuple[tuple[npt.NDArray[Any], npt.NDArray[Any]], ...]
     acc: npt.NDArray[np.int32]
@@ -70,8 +69,7 @@ def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBo
     """Return the products of a box. With ``overwrite``, only the last micro-op of each dst counts.
 
     Returns:
-        None if different iterations of axes that move dst may have the same dst, or if there are too many
-        products.
+        None if axes that move dst may reach a dst twice, or if there are too many products.
     """
     if overwrite:
         box = last_iterations(box)
@@ -97,7 +95,7 @@ def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBo
 def depthwise_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops by their indices instead of as a box."""
+    """Execute the first ``count`` micro-ops by index."""
     for chunk in index_chunks(uops, shape, count):
         dst, src, wgt = (last_writers(chunk) if overwrite else chunk).T
         sums = np.zeros((len(dst), *pads.acc.shape[1:]), dtype=np.int32)

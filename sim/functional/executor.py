@@ -1,5 +1,5 @@
-"""The executable definition of the instruction set, without timing. Instructions run one at a time, in an
-order that the tokens allow."""
+"""The executable definition of the instruction set, without timing: one instruction at a time, in an order
+that the tokens allow."""
 
 import random
 from collections.abc import Sequence
@@ -65,32 +65,27 @@ from accel.sim.functional.micro_op_patterns import (
 from accel.sim.functional.scratchpads import Scratchpads
 
 _MAX_MATRIX_PRODUCTS = 64
-"""Limit of matrix products for one GEMM."""
+"""Limit for one GEMM."""
 
 _MAX_REMEMBERED_COPIES = 1 << 14
-"""LOADs whose views of scratchpad and DRAM are remembered."""
+"""LOADs whose views are remembered."""
 
 Order = Literal["program", "random"]
 
 
 class _LoopsAnalysis(NamedTuple):
-    """The micro-ops and loops of an instruction, its fault, and the array operations that execute it.
-
-    At most one of ``zeros``, ``products``, ``taps`` and ``alu`` is set. If none is, the executor
-    computes the indices of each micro-op.
-    """
+    """At most one of ``zeros``, ``products``, ``taps`` and ``alu`` is set. If none is, the executor computes
+    the indices of each micro-op."""
 
     uops: UopArray
     shape: LoopShape
     fault: tuple[int, Fault] | None = None
     zeros: Elements | None = None
-    """The accumulators that a GEMM with ``reset`` clears."""
+    """Accumulators that a GEMM with ``reset`` clears."""
     products: tuple[Product, ...] = ()
-    """The matrix products of another GEMM or of a MAC."""
+    """Products of another GEMM or of a MAC."""
     taps: TapProducts | None = None
-    """The products of a depthwise MAC."""
     alu: AluBox | None = None
-    """The array operations of an ALU instruction."""
 
 
 class Executor:
@@ -103,8 +98,8 @@ class Executor:
         self.state = ControlState(config)
         self._analyses: dict[tuple[int, bytes, SetAcc | None], _LoopsAnalysis] = {}
         self._numbers_by_id: dict[int, tuple[Loops, int]] = {}
-        """By the id of an instruction: the instruction, which keeps its id from being reused, and a number
-        that instructions with different tokens share if they are equal otherwise."""
+        """By instruction id: the instruction, kept so that its id is not reused, and a number shared by
+        instructions that differ only in tokens."""
         self._numbers: dict[Loops, int] = {}
         self._copies: dict[int, Copy] = {}
         """By the id of the LOAD, which the copy holds."""
@@ -114,8 +109,8 @@ class Executor:
         """Execute one instruction completely.
 
         Returns:
-            None, or the number of micro-ops executed, and the fault that stopped the instruction. The number
-            is 0 except for index faults.
+            None, or the number of micro-ops executed (0 except for index faults) and the fault that stopped
+            it.
         """
         fault = instruction_fault(instruction, self.config)
         fault = fault or residual_fault(instruction, self.state.residual_count, self.config)
@@ -123,7 +118,7 @@ class Executor:
         return (0, fault) if fault is not None else self.execute_checked(instruction)
 
     def execute_checked(self, instruction: Instruction) -> tuple[int, Fault] | None:
-        """Execute an instruction that has passed all checks before its start."""
+        """Execute an instruction that has passed all checks."""
         copy = self._copies.get(id(instruction))
         if copy is not None and copy.moves == self.dram.moves:
             copy.target[...] = copy.source
@@ -242,12 +237,10 @@ class FunctionalRun:
     """The result of a functional execution."""
 
     order: list[int] = field(default_factory=list)
-    """Indices of the instructions in the order in which they ran."""
+    """Instruction indices in execution order."""
     uops: int = 0
-    """Micro-ops executed."""
     faults: dict[int, tuple[int, Fault]] = field(default_factory=dict)
-    """By instruction, the micro-ops executed before its fault, and the fault. After a fault the other units
-    continue."""
+    """By instruction, the micro-ops executed before its fault, and the fault. The other units continue."""
     deadlock: list[Waiting] | None = None
     tokens: tuple[int, int, int, int] = (0, 0, 0, 0)
     """The counters at the end."""
@@ -279,12 +272,12 @@ def run_functional(
     """Execute a program on the scratchpads and DRAM of ``executor``.
 
     Args:
-        order: ``program``: always the earliest instruction that can run. ``random``: any that can run.
-        max_uops: the run ends with the fault ``limit`` before the instruction that would exceed it.
+        order: ``program``: the earliest instruction that can run. ``random``: any that can run.
+        max_uops: the run ends with the fault ``limit`` before exceeding it.
         tokens: the counters at the start.
-        bounded: obey the configured queue depths. Otherwise every order that the tokens allow can occur.
+        bounded: obey the queue depths. Otherwise allow every order that the tokens allow.
         overflows: end the run when a token counter overflows.
-        checked: each instruction's fault before its start, if the caller knows them.
+        checked: each instruction's fault before its start, if already known.
     """
     if order not in ("program", "random"):
         raise AccelError(f"order is {order!r}; it must be 'program' or 'random'")
@@ -316,7 +309,7 @@ def _run_in_order(
     counts = program.column(lambda one: min(one.uop_count, max_uops + 1) if isinstance(one, Loops) else 0)
     uops = np.cumsum(counts)
     within = int(np.searchsorted(uops, max_uops, side="right"))
-    """Number of instructions before the one that exceeds the limit."""
+    """Instructions before the one that exceeds the limit."""
     done = within
     for index, instruction in enumerate(instructions[:within]):
         fault = executor.execute_checked(instruction)

@@ -1,8 +1,8 @@
 """GEMM and MAC: ``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits.
 
-A sum modulo 2**32 does not depend on its order, and a product reads no accumulator. So all micro-ops of an
-instruction are computed at once, as floating-point matrix products where these are exact: in float32 for sums
-up to 2**24, in float64 up to 2**53.
+Sums modulo 2**32 do not depend on order, and products read no accumulator. So all micro-ops of an instruction
+are computed at once, as floating-point matrix products: in float32 for sums up to 2**24, in float64 up to
+2**53, where these are exact.
 """
 
 from dataclasses import dataclass
@@ -21,10 +21,9 @@ from accel.sim.functional.micro_op_patterns import Axis, Box, Scalar, index_chun
 from accel.sim.functional.scratchpads import Scratchpads
 
 _MAX_GATHERED_VALUES = 1 << 26
-"""Operand values that are gathered at a time."""
+"""Operand values gathered at a time."""
 _MAX_PADDING_FACTOR = 4
-"""Groups of micro-ops are padded to equal length if that multiplies the work by at most this factor.
-Otherwise they are computed one by one."""
+"""Groups of micro-ops are padded to equal length if the work grows by at most this factor."""
 
 
 class _View(NamedTuple):
@@ -42,8 +41,8 @@ class _View(NamedTuple):
 class GemmBox:
     """An affine box of micro-ops as one matrix product.
 
-    Rows are the axes that move dst and src, columns dst and wgt, reduce axes src and wgt. The operands are
-    gathered as (batch of products, rows, reduce) and (.., columns, reduce).
+    Rows move dst and src, columns dst and wgt, reduce axes src and wgt. Operands are gathered as (batch of
+    products, rows, reduce) and (.., columns, reduce).
     """
 
     inp: _View
@@ -52,22 +51,21 @@ class GemmBox:
     inp_matrix: tuple[int, int, int]
     wgt_matrix: tuple[int, int, int]
     sums: tuple[int, ...]
-    """Shape of the product that is broadcast and added to the view of ``acc``."""
+    """Shape of the product that is broadcast and added to ``acc``."""
     only_src: int
     only_wgt: int
-    """Number of axes that move only src, or only wgt. The operand is summed over them before the product."""
+    """Axes that move only src, or only wgt. The operand is summed over them before the product."""
     repeats: int
     """How many times each product is added."""
     dtype: type[np.float32] | type[np.float64]
     overwrite: bool
-    """Whether the product overwrites the accumulators."""
 
     def on(self, pads: Scratchpads) -> "Product":
         return Product(self, self.inp.of(pads.inp), self.wgt.of(pads.wgt), self.acc.of(pads.acc))
 
 
 class Product(NamedTuple):
-    """A matrix product with views of operands and accumulators."""
+    """A matrix product with its views."""
 
     box: GemmBox
     inp: npt.NDArray[Any]
@@ -75,7 +73,7 @@ class Product(NamedTuple):
     acc: npt.NDArray[np.int32]
 
     def run(self) -> None:
-        """Add the products. Callers enter :func:`~accel.base.blas.exact`, since entering it takes long."""
+        """Add the products. The caller enters ``exact``, which is slow to enter."""
         box, acc = self.box, self.acc
         x = _floats(self.inp, box.only_src, box.dtype).reshape(box.inp_matrix)
         y = _floats(self.wgt, box.only_wgt, box.dtype).reshape(box.wgt_matrix)
@@ -90,7 +88,7 @@ class Product(NamedTuple):
 
 
 def largest_product(config: Config) -> int:
-    """Return the largest absolute value of inp * wgt. For example, 2**15 of 9 bits times 8 bits."""
+    """Return the largest absolute inp * wgt. For example, 2**15 of 9 bits times 8 bits."""
     return 1 << (INP.lane_bits(config) + WGT.lane_bits(config) - 2)
 
 
@@ -98,8 +96,8 @@ def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | 
     """Return the matrix product of a box. With ``overwrite``, only the last micro-op of each dst counts.
 
     Returns:
-        None if different iterations of axes that move dst may have the same dst, if sums may exceed the exact
-        range of float64, or if too many values would be gathered.
+        None if axes that move dst may reach a dst twice, if sums may exceed the exact range of float64, or if
+        too many values would be gathered.
     """
     if overwrite:
         box = last_iterations(box)
@@ -143,7 +141,7 @@ def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | 
 
 
 def last_iterations(box: Box) -> Box:
-    """Return the box at the last iteration of every axis that does not move dst."""
+    """Restrict a box to the last iteration of every axis that does not move dst."""
     base = list(box.base)
     for extent, strides in box.axes:
         if not strides[0]:
@@ -172,7 +170,7 @@ def _view(
 def gemm_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops by their indices instead of as a box."""
+    """Execute the first ``count`` micro-ops by index."""
     for indices in index_chunks(uops, shape, count):
         _accumulate(pads, last_writers(indices) if overwrite else indices, overwrite)
 
@@ -202,8 +200,8 @@ def _accumulate(pads: Scratchpads, indices: UopArray, overwrite: bool) -> None:
 def add_products(
     pads: Scratchpads, dst: npt.NDArray[np.int64], products: npt.NDArray[np.int32], overwrite: bool
 ) -> None:
-    """Add each micro-op's product [batch, block_out] to its accumulator. With ``overwrite``, replace the
-    accumulator by the sum of its products."""
+    """Add each micro-op's product [batch, block_out] to its accumulator, or replace the accumulator by their
+    sum."""
     by_dst = _order(dst)
     dst = dst[by_dst]
     firsts = _starts(dst)
@@ -220,8 +218,7 @@ def _products_of_groups(
     starts: npt.NDArray[np.intp],
     counts: npt.NDArray[np.intp],
 ) -> npt.NDArray[np.int32]:
-    """Return ``x[n] @ weights[g]`` for each n in group g, int32[n, batch, block_out]. Groups are padded to
-    equal length."""
+    """Return ``x[n] @ weights[g]`` for each n in group g, int32[n, batch, block_out]."""
     _, batch, block_in = x.shape
     groups, longest = len(starts), int(counts.max())
     places = np.arange(len(x)) + np.repeat(np.arange(groups) * longest - starts, counts)
@@ -244,8 +241,7 @@ def _starts(values: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
 def _floats(
     view: npt.NDArray[Any], summed: int, dtype: type[np.float32] | type[np.float64]
 ) -> npt.NDArray[Any]:
-    """Convert ``view`` to floats in C order, summed over the last ``summed`` axes before the element's
-    columns."""
+    """Convert to floats in C order, summed over the last ``summed`` axes before the element's columns."""
     if not summed:
         return view.astype(dtype, order="C")
     last = view.ndim - 1

@@ -29,18 +29,18 @@ from accel.sim.functional.scratchpads import Scratchpads
 
 
 class Copy(NamedTuple):
-    """A LOAD that copies bytes without converting them, as a pair of views."""
+    """A LOAD that copies bytes unconverted."""
 
     instruction: Load
     target: npt.NDArray[np.uint8]
     source: npt.NDArray[np.uint8]
-    """Views of the scratchpad and of DRAM with the same shape."""
+    """Views of equal shape."""
     moves: int
-    """The value of ``Dram.moves`` for which the view of DRAM is valid."""
+    """The value of ``Dram.moves`` for which ``source`` is valid."""
 
 
 def copy_of(instruction: Load, config: Config, dram: Dram, pads: Scratchpads) -> Copy | None:
-    """Return the views of a LOAD without a fault, or None if it does more than copy."""
+    """Return a fault-free LOAD's views, or None if it does more than copy."""
     route = instruction.route
     if route is None or isinstance(instruction, LoadRes) or not route.copies(config):
         return None
@@ -56,7 +56,7 @@ def copy_of(instruction: Load, config: Config, dram: Dram, pads: Scratchpads) ->
 
 
 class ControlState:
-    """The state of a run apart from memories: the settings made by SETs, and the use of RES."""
+    """The state apart from memories: settings made by SETs, and the use of RES."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -150,14 +150,14 @@ def execute_store(
     pads: Scratchpads,
     state: ControlState,
 ) -> None:
-    """Write accumulators to DRAM: their low bytes, all bytes, or requantized values."""
+    """Write accumulators to DRAM: low bytes, all bytes, or requantized values."""
     rows = dram_rows(instruction, config)
     if rows is not None:
         dram.write_rows(rows, stored_bytes(instruction, pads, state).reshape(rows.rows, rows.row_bytes))
 
 
 def stored_bytes(instruction: Store, pads: Scratchpads, state: ControlState) -> npt.NDArray[np.uint8]:
-    """Return the bytes that a STORE writes, uint8[bytes]. It removes its residuals from RES."""
+    """Return the bytes that a STORE writes, uint8[bytes], and remove its residuals from RES."""
     route = instruction.route
     assert route is not None
     begin = instruction.sram_base

@@ -1,9 +1,9 @@
 """The iteration space of a GEMM or ALU instruction as a box of axes.
 
-An instruction is two hardware loops around a list of micro-ops, which is usually regular: an *affine box*, in
-which each index is a base plus the sum of iteration times stride over some axes. Array operations on strided
-views execute it. For example, micro-ops with dst 0, 1, 2, 10, 11, 12 have the base 0 and the axes (2
-iterations, stride 10) and (3 iterations, stride 1).
+An instruction is two hardware loops around a list of micro-ops. If the list is regular, they form an *affine
+box*: each index is a base plus the sum of iteration times stride over some axes. Array operations on strided
+views execute it. For example, dst 0, 1, 2, 10, 11, 12 have the base 0 and the axes (2 iterations, stride 10)
+and (3 iterations, stride 1).
 """
 
 from bisect import bisect_left
@@ -28,14 +28,14 @@ _CHUNK_UOPS = 1 << 15
 
 
 class Axis(NamedTuple):
-    """``extent`` iterations. ``strides`` are those of dst, src and wgt in elements."""
+    """``extent`` iterations with the ``strides`` of dst, src and wgt in elements."""
 
     extent: int
     strides: Triple
 
 
 class Box(NamedTuple):
-    """All micro-ops of an instruction in order: the first one's indices, and the axes, outermost first."""
+    """An instruction's micro-ops in order: the first one's indices, and the axes, outermost first."""
 
     base: Triple
     axes: tuple[Axis, ...]
@@ -49,8 +49,7 @@ def affine_box(uops: UopArray, shape: LoopShape) -> Box | None:
 
 
 def affine_boxes(uops: UopArray, shape: LoopShape, max_boxes: int) -> list[Box] | None:
-    """Return boxes that together enumerate the same indices, each in order, or None if more than
-    ``max_boxes`` are needed."""
+    """Return at most ``max_boxes`` boxes that together enumerate the same indices, each in order, or None."""
     columns = np.where(np.array(shape.checked), uops, 0)
     if _distinct_steps(columns) >= max_boxes * (len(columns).bit_length() + 1):
         return None  # a box has one step per axis, and one to the next box
@@ -66,7 +65,7 @@ def affine_boxes(uops: UopArray, shape: LoopShape, max_boxes: int) -> list[Box] 
 
 
 def split_axis(box: Box) -> list[Box]:
-    """Split a box into the iterations of one axis that moves dst, if possible one with a negative stride."""
+    """Split a box along one axis that moves dst, preferably one with a negative stride."""
     moving = [n for n, axis in enumerate(box.axes) if axis.strides[0]]
     if not moving:
         return []
@@ -78,8 +77,8 @@ def split_axis(box: Box) -> list[Box]:
 
 
 def are_disjoint(boxes: Sequence[Box], dst_count: int) -> bool:
-    """Whether no two boxes share a dst, and no two iterations of a box's axes that move dst do.
-    ``dst_count`` is the number of different dst."""
+    """Whether no dst occurs twice in the iterations of the axes that move dst, given ``dst_count`` different
+    dst."""
     iterations = (prod(axis.extent for axis in box.axes if axis.strides[0]) for box in boxes)
     return sum(iterations) == dst_count
 
@@ -101,8 +100,7 @@ def _distinct_steps(rows: UopArray) -> int:
 
 
 def _merge_neighbours(firsts: UopArray, axes: list[_Axes]) -> tuple[UopArray, list[_Axes]]:
-    """Merge neighbouring boxes, given by first row and axes, that have the same axes and are equally far
-    apart."""
+    """Merge neighbouring boxes, given by first row and axes, that have equal axes and equal distances."""
     steps = np.diff(firsts, axis=0)
     alike = np.array([one == other for one, other in pairwise(axes)], dtype=bool)
     steady = alike[:-1] & alike[1:] & (steps[:-1] == steps[1:]).all(axis=1)
@@ -149,7 +147,7 @@ def _factor_axes(rows: UopArray) -> list[Axis] | None:
 
 
 def all_indices(uops: UopArray, shape: LoopShape, begin: int, end: int) -> UopArray:
-    """Return the indices (dst, src, wgt) of micro-ops ``[begin, end)`` in order of execution."""
+    """Return the indices (dst, src, wgt) of micro-ops ``[begin, end)`` in execution order."""
     number = np.arange(begin, end, dtype=np.int64)
     loop, u = np.divmod(number, len(uops))
     i, j = np.divmod(loop, shape.iter_in)
@@ -165,7 +163,7 @@ def index_chunks(uops: UopArray, shape: LoopShape, count: int) -> Iterator[UopAr
 
 
 def strided(array: npt.NDArray[Scalar], base: int, axes: list[tuple[int, int]]) -> npt.NDArray[Scalar]:
-    """Return a view of the elements of ``array`` at ``base`` plus the box of (extent, stride)."""
+    """View the elements of ``array`` at ``base`` plus the box of (extent, stride)."""
     extents = tuple(extent for extent, _ in axes)
     steps = tuple(stride * array.strides[0] for _, stride in axes)
     return np.ndarray(
@@ -178,7 +176,7 @@ def strided(array: npt.NDArray[Scalar], base: int, axes: list[tuple[int, int]]) 
 
 
 def is_injective(axes: list[tuple[int, int]]) -> bool:
-    """Return True if all points of the box (extent, stride) are surely different elements."""
+    """Return True if all points of the box (extent, stride) surely differ."""
     reach = 0
     for extent, stride in sorted(axes, key=lambda axis: abs(axis[1])):
         if abs(stride) <= reach:

@@ -14,16 +14,16 @@ from accel.image.test_scenario import Contents
 
 @dataclass(kw_only=True, eq=False)
 class Scratchpads:
-    """The contents of all scratchpads of a machine.
+    """The contents of all scratchpads.
 
     Attributes:
         uop: uint32[depth].
-        inp: int8[depth, batch, block_in]; with ``post=1`` int16, since its values have 9 bits.
+        inp: int8[depth, batch, block_in]; with ``post=1`` int16, for values of 9 bits.
         wgt: int8[depth, block_out, block_in]; with ``wgt_zero=1`` int16.
-        acc: int32[depth, batch, block_out]. The scratchpad out is the low byte of these values.
-        par: with ``post=1``, bias and scale of each channel, int32[depth, block_out, 2]; otherwise None.
-        res: with ``post=1``, residuals, int8[depth, batch, block_out]; otherwise None.
-        tab: on machines with tables, uint8[depth, 1, 256]; otherwise None.
+        acc: int32[depth, batch, block_out]. The scratchpad out is their low byte.
+        par: with ``post=1``, bias and scale by channel, int32[depth, block_out, 2].
+        res: with ``post=1``, residuals, int8[depth, batch, block_out].
+        tab: on machines with tables, uint8[depth, 1, 256].
     """
 
     uop: npt.NDArray[np.uint32]

@@ -1,18 +1,4 @@
-"""The read port with its arbiter, and the write port.
-
-Read burst i::
-
-    grant(i) = max(request, grant(i-1) + 1, last(i-outstanding) + 1)
-    first(i) = max(grant(i) + read_latency, last(i-1) + 1)
-    last(i)  = first(i) + beats - 1
-
-Write burst i, with the depth of the store path and the cycles of each beat (``pace``)::
-
-    grant(i)    = max(request, grant(i-1) + 1, last(i-1) + 1 - depth, response(i-outstanding) + 1)
-    first(i)    = max(grant(i) + depth, last(i-1) + 1)
-    last(i)     = first(i) + beats * pace - 1
-    response(i) = last(i) + write_latency
-"""
+"""The read port with its arbiter, and the write port, by the formulas of ``docs/reference/timing.md``."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -38,7 +24,7 @@ from accel.sim.timing.periodic_state import (
 
 
 class BurstRecord(NamedTuple):
-    """One burst. ``instruction`` is its index, or that of a fetch burst's first one."""
+    """One burst: its (first) instruction's index, and its cycles. Each beat takes ``pace`` cycles."""
 
     unit: Unit
     writes: bool
@@ -46,17 +32,14 @@ class BurstRecord(NamedTuple):
     beats: int
     grant: int
     first: int
-    """First cycle of the first beat."""
     last: int
-    """Cycle in which the last beat is on the bus."""
     response: int
-    """Cycle of the write response; of a read the same as ``last``."""
+    """Cycle of the write response; ``last`` for a read."""
     pace: int
-    """Cycles of each beat."""
 
 
 class BurstLog(PeriodicState):
-    """One unit's reads, or its writes, in the order of their grants."""
+    """One unit's reads or writes, in the order of their grants."""
 
     COLUMNS: ClassVar[Mapping[str, str]] = {
         "instructions": INSTRUCTION,
@@ -74,7 +57,7 @@ class BurstLog(PeriodicState):
         self.lasts = column()
         self.responses = column() if writes else self.lasts
         self.beat_cycles: dict[int, int] = {}
-        """Cycles of each beat, by the number of the burst; a beat of any other burst takes one cycle."""
+        """Cycles of each beat, by burst number, where they are more than one."""
 
     def advance(self, since: Checkpoint, periods: int, shifts: Mapping[str, int]) -> None:
         begin, count = since["beats"], len(self.beats) - since["beats"]
@@ -108,17 +91,14 @@ class BurstLog(PeriodicState):
         pace = np.ones_like(beats)
         pace[list(self.beat_cycles)] = list(self.beat_cycles.values())
         beats_after = np.repeat(np.cumsum(beats), beats) - np.arange(beats.sum()) - 1
-        """For each beat, the number of later beats in the same burst."""
+        """Later beats of the same burst."""
         ends = np.repeat(stops, beats) - beats_after * np.repeat(pace, beats)
         return np.stack([ends - 1, ends], axis=1)
 
 
 def timeout_cycle(logs: Sequence[BurstLog], bus_timeout: int) -> int:
-    """Return the cycle in which a bus timeout ends the run, or NEVER.
-
-    It is the first cycle after ``bus_timeout`` cycles without a transfer while a burst is under way. An
-    address (in the cycle after its grant), a beat and a response are transfers.
-    """
+    """Return the cycle in which a bus timeout ends the run (the error ``timeout`` of
+    ``docs/reference/timing.md``), or NEVER. An address is transferred in the cycle after its grant."""
     grants = np.concatenate([np.array(log.grants, dtype=np.int64) for log in logs])
     responses = np.sort(np.concatenate([np.array(log.responses, dtype=np.int64) for log in logs]))
     single = np.concatenate([grants + 1, responses])
@@ -129,7 +109,6 @@ def timeout_cycle(logs: Sequence[BurstLog], bus_timeout: int) -> int:
         return NEVER
     transfers = transfers[np.argsort(transfers[:, 0], kind="stable")]
     pauses = np.maximum.accumulate(transfers[:, 1])[:-1]
-    """First cycles of the pauses between one transfer and the next."""
     accepted = np.searchsorted(np.sort(grants) + 1, pauses, side="right")
     answered = np.searchsorted(responses, pauses, side="left")
     found = pauses[(transfers[1:, 0] - pauses >= bus_timeout) & (accepted > answered)]
@@ -141,15 +120,15 @@ class Requester(PeriodicState):
 
     Attributes:
         log: the unit's reads.
-        request: the cycle of its next request, or NEVER if there is none or it is not known.
+        request: the cycle of its next request, or NEVER if it is unknown or there is none.
     """
 
     log: BurstLog
     request: int = NEVER
 
     def pending_bursts(self) -> tuple[int, Sequence[int]]:
-        """Return an instruction's index, and the beats of its bursts, each of which is requested in the cycle
-        after the previous grant."""
+        """Return an instruction's index, and the beats of its bursts. Each is requested in the cycle after
+        the previous grant."""
         raise NotImplementedError
 
     def on_granted(self, count: int) -> None:
@@ -158,7 +137,7 @@ class Requester(PeriodicState):
 
 
 class ReadPort(PeriodicState):
-    """Grants at most one burst in a cycle, with at most ``outstanding`` bursts in flight."""
+    """Grants one burst per cycle, with at most ``outstanding`` in flight."""
 
     CYCLES: ClassVar[tuple[str, ...]] = ("_next_grant",)
     COLUMNS: ClassVar[Mapping[str, str]] = {"_lasts": CYCLE}
@@ -169,7 +148,6 @@ class ReadPort(PeriodicState):
         self._requesters = requesters
         self._lasts = column([-1] * self._outstanding)
         self._next_grant = 0
-        """First cycle in which the port can grant a burst."""
 
     @property
     def last_beat(self) -> int:
@@ -184,7 +162,7 @@ class ReadPort(PeriodicState):
         return max(self._next_grant, min(requester.request for requester in self._requesters))
 
     def grant(self, cycle: int, end: int) -> None:
-        """Grant bursts of one unit from ``cycle`` on, until another has priority, at most up to ``end``."""
+        """Grant one unit's bursts from ``cycle`` until another has priority, at most up to ``end``."""
         for requester in self._requesters:
             if requester.request <= cycle:
                 requester.on_granted(self._grant_bursts(cycle, end, requester))
@@ -215,7 +193,7 @@ class ReadPort(PeriodicState):
 
 
 class WritePort(PeriodicState):
-    """The write channels, which only the store unit uses."""
+    """The write channels, used only by the store unit."""
 
     CYCLES: ClassVar[tuple[str, ...]] = ("_next_grant",)
 
@@ -233,7 +211,7 @@ class WritePort(PeriodicState):
         )
 
     def grant(self, request: int, instruction: int, beats: Sequence[int], pace: int, log: BurstLog) -> None:
-        """Grant an instruction's bursts, with ``pace`` cycles for each beat."""
+        """Grant an instruction's bursts, with ``pace`` cycles per beat."""
         grant = max(request, self._next_grant)
         last = log.lasts[-1] if log.lasts else -1
         responses, outstanding, depth = log.responses, self._outstanding, self._depth

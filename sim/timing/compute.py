@@ -1,5 +1,4 @@
-"""The compute unit, by ``docs/reference/timing.md``. A GEMM, MAC or ALU instruction starts while the previous
-one drains. Others run alone."""
+"""The compute unit, by ``docs/reference/timing.md``."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -26,15 +25,14 @@ class ComputeUnit(QueuedUnit):
         self._uop_faults = program.uop_faults
         self._depth = compute_depth(kernel.config)
         self._next_slot = 0
-        """First cycle in which the sequencer can issue the next instruction's micro-ops."""
+        """First cycle in which the sequencer can issue the next instruction."""
         self._drained = 0
         """First cycle after all started instructions have retired."""
         self._loading: InstructionTiming | None = None
-        """The LOAD in flight."""
         self._granted_bursts = 0
         self._retired_loads = 0
         self._data_written = 0
-        """Cycle in which the last granted beat of the LOAD in flight is written."""
+        """Cycle in which the last granted beat of ``_loading`` is written."""
         self.pads = PadWriter(self.log, self._retire_load)
 
     def pending_bursts(self) -> tuple[int, Sequence[int]]:

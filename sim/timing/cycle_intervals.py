@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 IntervalArray = npt.NDArray[np.int64]
-"""Intervals ``[start, stop)`` of cycles as int64[n, 2]; an interval with stop <= start is empty."""
+"""Cycles ``[start, stop)`` as int64[n, 2]; an interval with stop <= start is empty."""
 
 NO_INTERVALS: IntervalArray = np.zeros((0, 2), dtype=np.int64)
 
 
 def covered_cycles(groups: Sequence[IntervalArray], end: int) -> int:
-    """Count the cycles before ``end`` that lie in at least one interval of one group."""
+    """Count the cycles before ``end`` that lie in some interval."""
     if not groups:
         return 0
     bounds = np.concatenate(groups).clip(0, end)

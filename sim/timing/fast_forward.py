@@ -3,13 +3,13 @@
 Compiled programs repeat with a fixed period, and soon each period takes the same cycles. The model skips the
 remaining periods:
 
-1. Find the *repetitions*: ranges in which each fetch burst equals the one a period earlier, in the timing of
-   its instructions and in its beats.
+1. Find the *repetitions*: ranges in which each fetch burst equals the one a period earlier in beats and
+   instruction timing.
 2. At the start of each period, compare the state (everything that later cycles depend on) with earlier ones.
-3. If a state recurs, advance all parts (:meth:`PeriodicState.advance`) by all remaining periods but the last.
+3. If a state recurs, advance all parts (:meth:`PeriodicState.advance`) by the remaining periods but the last.
 
-For example, it skips 94,864 of 100,354 instructions of a product of 256 x 256 x 256 on ``gemm8x8`` that
-copies one block at a time.
+For example, it skips 94,864 of 100,354 instructions of a 256 x 256 x 256 product on ``gemm8x8`` that copies
+one block at a time.
 """
 
 from collections import Counter
@@ -39,15 +39,15 @@ from accel.sim.timing.timing_kernel import TimingKernel
 _MIN_BURSTS = 8
 """Fetch bursts of the shortest program in which repetitions are sought."""
 _MAX_PERIODS_TRIED = 12
-"""Candidates for the period, the most frequent distances between equal pairs of bursts."""
+"""Candidates: the most frequent distances between equal pairs of bursts."""
 _MIN_PERIODS = 4
-"""Periods of the shortest repetition. The state needs some periods until it recurs."""
+"""Periods of the shortest repetition. The state needs some until it recurs."""
 _MAX_STATE_CHECKS = 48
-"""Comparisons of the state in one repetition. If it has not recurred by then, it is not expected to."""
+"""State comparisons in one repetition. Later recurrence is unlikely."""
 
 
 class Repetition(NamedTuple):
-    """Fetch bursts ``begin`` to ``end``, each of the same kind as the one ``period`` bursts before."""
+    """Fetch bursts ``[begin, end)``, each equal to the one ``period`` bursts before."""
 
     begin: int
     end: int
@@ -57,7 +57,7 @@ class Repetition(NamedTuple):
 def find_repetitions(kinds: npt.NDArray[np.int64]) -> list[Repetition]:
     """Find the ranges in which a sequence repeats, the longest where they overlap.
 
-    For example, in 9 1 2 1 2 1 2 1 2 1 2 the numbers from index 3 on repeat with the period 2.
+    For example, in 9 1 2 1 2 1 2 1 2 1 2 the numbers from index 3 on repeat with period 2.
     """
     count = len(kinds)
     if count < _MIN_BURSTS:
@@ -95,7 +95,7 @@ class FastForward:
     """Skips repeated periods of one simulation.
 
     Attributes:
-        next_check: granted fetch bursts at which to call :meth:`check` next; -1 for none.
+        next_check: granted fetch bursts at which to call :meth:`check` next, or -1.
     """
 
     def __init__(
@@ -125,10 +125,10 @@ class FastForward:
         )
         sizes = [len(burst.arrival) for burst in fetch.bursts]
         self._first_instructions: list[int] = [0, *np.cumsum(sizes, dtype=np.int64).tolist()]
-        """Index of the first instruction of each fetch burst, and at last the number of instructions."""
+        """The first instruction of each fetch burst, then the number of instructions."""
         self._repetitions = [] if kernel.serial else find_repetitions(self._burst_kinds(program))
         self._period_starts: dict[tuple[object, ...], _PeriodStart] = {}
-        """Earlier starts of a period in the current repetition, by the state at that time."""
+        """Earlier period starts in the current repetition, by state."""
         self._checks = 0
         self.next_check = self._repetitions[0].begin if self._repetitions else -1
 
@@ -145,8 +145,8 @@ class FastForward:
         return np.array(kinds, dtype=np.int64)
 
     def check(self) -> None:
-        """Skip periods that repeat an earlier one. Call it when no unit can proceed and :attr:`next_check` or
-        more fetch bursts have been granted."""
+        """Skip periods that repeat an earlier one. Call it when no unit can proceed and at least
+        :attr:`next_check` fetch bursts are granted."""
         granted = self._fetch.granted
         repetition = self._repetitions[0]
         if granted == self.next_check and self._kernel.stop is None and self._is_inside(repetition):
@@ -177,7 +177,7 @@ class FastForward:
 
     @property
     def _cycle(self) -> int:
-        """The cycle from which a state counts: fetch's last grant."""
+        """Cycle from which a state counts: fetch's last grant."""
         return self._fetch.log.grants[-1]
 
     def _is_inside(self, repetition: Repetition) -> bool:
@@ -192,7 +192,7 @@ class FastForward:
     def _state(self) -> tuple[object, ...]:
         fetch, base = self._fetch, self._cycle
         targets = self._compute, self._load, self._store, self._compute
-        """The unit that pops the tokens of each counter."""
+        """The unit that pops each counter."""
         return (
             fetch.state(base),
             *(unit.state(fetch.next_dispatch, base) for unit in self._units),

@@ -1,5 +1,4 @@
-"""The fetch unit, by ``docs/reference/timing.md``. It finds a fault as soon as the instruction could be
-dispatched, even if the queue is full."""
+"""The fetch unit, by ``docs/reference/timing.md``."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -19,8 +18,7 @@ class FetchUnit(Requester):
     """The fetch unit.
 
     Attributes:
-        arrivals, dispatches: by instruction, the first cycle in which fetch could dispatch it, and in which
-            it does.
+        arrivals, dispatches: by instruction, the first possible and the actual cycle of its dispatch.
     """
 
     CYCLES: ClassVar[tuple[str, ...]] = ("request", "next_dispatch", "_last_grant")

@@ -1,8 +1,4 @@
-"""The load unit, by ``docs/reference/timing.md``.
-
-A LOAD waits for the last grant of the previous LOAD, until fewer than ``loads_in_flight`` are in flight, and
-until all that fill an overlapping range have retired. A SET runs alone.
-"""
+"""The load unit, by ``docs/reference/timing.md``."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -31,10 +27,10 @@ class LoadUnit(QueuedUnit):
         """First cycle after all grants of the started instructions."""
         self._granted_bursts = 0
         self._requesting: InstructionTiming | None = None
-        """The LOAD whose bursts are not all granted."""
+        """The LOAD with ungranted bursts."""
         self._data_written: list[int] = []
-        """By position, the cycle in which the last beat is written, once all bursts are granted, or 0 if
-        the instruction has no bursts."""
+        """By position, the cycle in which the last beat is written, once all bursts are granted. 0 without
+        bursts."""
         self.pads = PadWriter(self.log, self._retire_completed)
 
     def pending_bursts(self) -> tuple[int, Sequence[int]]:

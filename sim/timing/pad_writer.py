@@ -21,7 +21,7 @@ class PadWriter(PeriodicState):
     (:meth:`complete_first`).
 
     Args:
-        log: the unit's reads, which are written ``WRITE_DELAY`` cycles after they are on the bus.
+        log: the unit's reads, written ``WRITE_DELAY`` cycles after they are on the bus.
     """
 
     CYCLES: ClassVar[tuple[str, ...]] = ("completion", "_next_free")
@@ -30,24 +30,23 @@ class PadWriter(PeriodicState):
 
     def __init__(self, log: BurstLog, on_complete: Callable[[], None]) -> None:
         self.completion = NEVER
-        """Cycle of the first batch's last word if no more bursts are granted, or NEVER if there is no
-        batch."""
+        """The first batch's last cycle if no more bursts are granted, or NEVER without a batch."""
         self._log = log
         self._on_complete = on_complete
         self._cursor = 0
         """First burst that may still delay a pad word."""
         self._next_free = 0
-        """First cycle in which the next pad word can be written, given the earlier bursts and words."""
+        """First cycle for the next pad word, given the earlier bursts and words."""
         self._batches: deque[tuple[int, int]] = deque()
-        """Remaining words and earliest cycle of each batch that is not complete; the first one has words."""
+        """Remaining words and earliest cycle of each incomplete batch. The first one has words."""
         self._completions: list[int] = []
-        """Cycle of each complete batch's last word, or 0 if the batch has no words."""
+        """Each complete batch's last cycle, or 0 without words."""
         self._begins = column()
         self._ends = column()
         """Intervals in which words were written."""
 
     def add(self, words: int, earliest: int) -> None:
-        """Append the batch of the next LOAD, not written before ``earliest``."""
+        """Append the next LOAD's batch, not written before ``earliest``."""
         if not words and not self._batches:
             self._completions.append(0)
             return
@@ -56,7 +55,7 @@ class PadWriter(PeriodicState):
             self.fill_gaps()
 
     def last_write(self, number: int) -> int | None:
-        """Return the cycle of LOAD ``number``'s last pad word, 0 without pads, None if not known."""
+        """Return the cycle of LOAD ``number``'s last pad word, 0 without pads, None if unknown."""
         return self._completions[number] if number < len(self._completions) else None
 
     def writes(self) -> IntervalArray:
@@ -109,10 +108,10 @@ class PadWriter(PeriodicState):
     # --- state -----------------------------------------------------------------------------------
 
     def state(self, seen: int, floor: int, base: int) -> tuple[int, ...]:
-        """Return the part of the state that later cycles depend on.
+        """Return the state that later cycles depend on.
 
         Args:
-            seen: number of completions that the unit has used.
+            seen: completions that the unit has used.
             floor: no word of a later LOAD is written before this cycle.
             base: cycles are counted from here.
         """

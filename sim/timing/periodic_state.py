@@ -2,7 +2,7 @@
 
 Every part has a few numbers, and columns that only grow, such as start cycles. If the state recurs after a
 period, each column repeats the last period's entries, shifted. For example, cycles 100, 140 of a period of 80
-cycles become 180, 220, then 260, 300.
+become 180, 220, then 260, 300.
 """
 
 from array import array
@@ -12,18 +12,17 @@ from typing import Any, ClassVar, Final, TypeAlias
 import numpy as np
 
 NEVER: Final = 1 << 62
-"""A cycle that is later than all others, or not known yet."""
+"""A cycle later than all others, or unknown."""
 
 CYCLE, INSTRUCTION, POSITION, CONSTANT = "cycle", "instruction", "position", "constant"
-"""Meanings of a column's numbers, which decide how far a period shifts them: cycles (0 stands for none and is
-not shifted), indices of instructions in the program, positions among a unit's instructions, and numbers that
-repeat without a shift."""
+"""Meanings of a column's numbers, which decide how far a period shifts them: cycles (0 stands for none and
+stays), instruction indices in the program, positions among a unit's instructions, and constants."""
 
 Column: TypeAlias = "array[int]"
-"""64-bit numbers, 8 bytes each. A list of Python integers takes 40."""
+"""64-bit numbers, 8 bytes each. A list of integers takes 40."""
 
 Checkpoint = dict[str, int]
-"""Counters of a part, and lengths of its columns, by name, at one time."""
+"""A part's counters and column lengths at one time, by name."""
 
 
 def column(numbers: Iterable[int] = ()) -> Column:
@@ -35,9 +34,9 @@ class PeriodicState:
     """A part of the timing model.
 
     Attributes:
-        CYCLES: names of attributes that hold a cycle, or :data:`NEVER`.
-        COUNTERS: names of attributes that grow by the same number in every period.
-        COLUMNS: names of columns that only grow, with the meaning of their numbers.
+        CYCLES: names of attributes that hold a cycle or :data:`NEVER`.
+        COUNTERS: attributes that grow equally in every period.
+        COLUMNS: columns that only grow, with the meaning of their numbers.
     """
 
     CYCLES: ClassVar[tuple[str, ...]] = ()
@@ -50,8 +49,7 @@ class PeriodicState:
         }
 
     def advance(self, since: Checkpoint, periods: int, shifts: Mapping[str, int]) -> None:
-        """Repeat ``periods`` times what has happened since a checkpoint. ``shifts`` are a period's, by
-        meaning."""
+        """Repeat ``periods`` times the events since a checkpoint. ``shifts`` are one period's, by meaning."""
         for name in self.CYCLES:
             cycle = getattr(self, name)
             setattr(self, name, cycle if cycle >= NEVER else cycle + periods * shifts[CYCLE])
@@ -79,6 +77,6 @@ def repeat_tail(
 
 
 def relative_cycle(cycle: int, floor: int, base: int) -> int:
-    """Return a cycle as part of a state, counted from ``base``. Cycles before ``floor`` count as ``floor``,
-    since they have the same effect."""
+    """Return a cycle as part of a state, counted from ``base``. Cycles before ``floor`` have the same effect
+    as ``floor``."""
     return NEVER if cycle >= NEVER else max(cycle, floor) - base

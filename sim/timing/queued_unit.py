@@ -14,14 +14,14 @@ from accel.sim.timing.timing_kernel import TimingKernel
 
 
 class QueuedUnit(Requester):
-    """A unit that executes instructions from a queue. A *position* is the number of an instruction among the
+    """A unit that executes instructions from a queue. A *position* is an instruction's number among the
     unit's, from 0.
 
     Attributes:
         indices, timings: by position, the instruction's index in the program, and its timing.
         dispatches, readies, starts, retires: by position, the known cycles; ready is when the unit could
             accept it.
-        ready: the cycle in which the unit can accept the next instruction to start, or NEVER.
+        ready: that cycle for the next instruction, or NEVER.
     """
 
     UNIT: ClassVar[Unit]
@@ -48,14 +48,14 @@ class QueuedUnit(Requester):
         self.ready = NEVER
         self._dispatch_depth = dispatch_depth(kernel.config)
         self._history = queue_depth(self.UNIT, kernel.config)
-        """Number of retired instructions, the latest ones, whose cycles later events may depend on."""
+        """Latest retired instructions whose cycles may affect later events."""
         kernel.register(self.UNIT, self._start_instructions)
 
     def _start_instructions(self) -> None:
         raise NotImplementedError
 
     def _has_fault(self, position: int, cycle: int) -> bool:
-        """Return whether there is a fault, which is reported."""
+        """Report the instruction's fault, if it has one."""
         if not self._faults:
             return False
         fault = self._faults.get(self.indices[position])
@@ -70,14 +70,13 @@ class QueuedUnit(Requester):
     # --- state -----------------------------------------------------------------------------------
 
     def earliest_start(self, next_dispatch: int) -> int:
-        """Return a cycle before which no more instructions start, if the next dispatch is
-        ``next_dispatch``."""
+        """Return a cycle before which no more instructions start."""
         position = len(self.starts)
         dispatch = self.dispatches[position] if position < len(self.dispatches) else next_dispatch
         return max(dispatch + self._dispatch_depth, self.starts[-1] if position else 0)
 
     def oldest_relevant(self, next_dispatch: int) -> int:
-        """Return the position of the oldest instruction whose cycles later events may depend on."""
+        """Return the oldest position whose cycles may affect later events."""
         return max(0, min(len(self.retires), len(self.starts) - self._history))
 
     def queue_state(self, next_dispatch: int, base: int) -> tuple[int, ...]:

@@ -1,11 +1,7 @@
 """The store unit, by ``docs/reference/timing.md``.
 
-LOADs and STOREs form two streams, each with its own limit in flight. Instructions start and retire in order,
-and wait for each other only because of their operands:
-
-- Operands of STOREs, as PAR: a LOAD waits until every user of its range has retired, a STORE until its
-  ranges are written.
-- RES: a LOAD waits for room, which STOREs make when they retire, a STORE until its residuals are written.
+LOADs and STOREs form two streams, each with its own limit in flight. They wait for each other only because of
+operands (PAR and TAB) and residuals (RES).
 """
 
 from bisect import bisect_left, bisect_right
@@ -38,11 +34,11 @@ class _TransferStream(PeriodicState):
         self.limit = limit
         self.positions: list[int] = []
         self.next_start = 0
-        """First cycle after the grants of the previous one, or NEVER if it is not known."""
+        """First cycle after the previous one's grants, or NEVER if unknown."""
 
 
 class _ResidualSums(PeriodicState):
-    """Running sums of the RES elements that instructions load, or consume.
+    """Running sums of the RES elements loaded or consumed.
 
     For example, LOADs of 3 and 5 elements at positions 2 and 4 give ``sums`` 3, 8 and ``positions`` 2, 4.
     """
@@ -95,14 +91,14 @@ class StoreUnit(QueuedUnit):
         self.stores = _TransferStream(kernel.config.stores_in_flight)
         self._history += 1
         self._next_start = 0
-        """First cycle after the start of the previous instruction."""
+        """First cycle after the previous start."""
         self._loading_position = 0
-        """Position of the LOAD whose bursts are not all granted."""
+        """The LOAD with ungranted bursts."""
         self._granted_bursts = 0
         self._completions: list[int] = []
-        """By position, the cycle of the last write or response, or NEVER if it is not known."""
+        """By position, the last write or response, or NEVER if unknown."""
         self._operand_users: list[int] = []
-        """Positions of the instructions that use elements of operands."""
+        """Positions of the instructions that use operand ranges."""
         self.loaded, self.consumed = _ResidualSums(), _ResidualSums()
 
     @property
@@ -161,7 +157,7 @@ class StoreUnit(QueuedUnit):
     def _operands_ready(self, timing: InstructionTiming, use: StoreUnitUse, ready: int) -> int:
         """Return the first cycle, at least ``ready``, in which the ranges can be filled or read.
 
-        Instructions retire in order and LOADs complete in order, so the last one that overlaps decides.
+        Instructions retire in order and LOADs complete in order, so the last overlapping one decides.
         """
         if not use.ranges:
             return ready
@@ -238,7 +234,7 @@ class StoreUnit(QueuedUnit):
         completions, count = self._completions, len(self._completions) - since["_completions"]
         is_pending = range(len(self.retires), len(completions))
         pending = [position for position in is_pending if completions[position] >= NEVER]
-        for position in pending:  # after the skipped periods these are known, as those one period ago are now
+        for position in pending:  # known after the skipped periods, as those one period ago are now
             completions[position] = completions[position - count] + shifts[CYCLE]
         super().advance(since, periods, shifts)
         for position in pending:
@@ -253,7 +249,7 @@ class StoreUnit(QueuedUnit):
         return found[::-1]
 
     def _dependencies(self, floor: int) -> tuple[list[int], ...]:
-        """Return the positions of instructions that later ones may wait for."""
+        """Return the positions that later instructions may wait for."""
         in_flight = [self._unretired(one.positions[-one.limit :], floor) for one in (self.loads, self.stores)]
         making_room = self.consumed.first_after(self.loaded.total - self._res_depth)
         present = self.loaded.first_after(self.consumed.total)

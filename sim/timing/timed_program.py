@@ -17,19 +17,18 @@ from accel.core.timing_rules import beat_cycles, burst_beats, busy_slots
 from accel.core.token_rules import WORKERS, Counter, pops, pushes
 
 MAX_BUS_INTERVALS = 1 << 24
-"""Most bursts (or beats, if each takes several cycles) of a program whose cycles are simulated. Each takes
-about 100 bytes."""
+"""Most bursts (or beats, if each takes several cycles) of a simulated program. Each takes about 100 bytes."""
 
 
 class StoreUnitUse(NamedTuple):
-    """An instruction's use of the memories that only the store unit accesses."""
+    """Use of the memories that only the store unit accesses."""
 
     ranges: tuple[tuple[str, int, int], ...]
-    """Scratchpad, first element and end of the operands that it fills or reads."""
+    """Scratchpad, first element and end of the operands it fills or reads."""
     residuals: int
-    """RES elements that it loads or consumes."""
+    """RES elements it loads or consumes."""
     beat_cycles: int
-    """Cycles of each beat."""
+    """Cycles per beat."""
 
 
 class InstructionTiming(NamedTuple):
@@ -44,17 +43,16 @@ class InstructionTiming(NamedTuple):
     bursts: tuple[int, ...]
     """Beats of each burst."""
     pad_words: int
-    """Scratchpad elements that are written without data from DRAM."""
+    """Scratchpad elements written without data from DRAM."""
     sram: tuple[int, int, int] | None
-    """Memory id, first element and end of the scratchpad range of a transfer, or None if it moves nothing."""
+    """Memory id, first element and end of a transfer's range, or None if it moves nothing."""
     is_pipelined: bool
-    """Whether it executes micro-ops, so that it may start while the previous instruction drains."""
+    """Whether it executes micro-ops and may start while the previous instruction drains."""
     runs_alone: bool
-    """Whether it is a SET: it starts when its unit is empty, and the next instruction after it has
-    retired."""
+    """Whether it is a SET, which starts in an empty unit and must retire before the next instruction."""
     is_load: bool
     store_unit_use: StoreUnitUse | None
-    """None if the instruction uses no scratchpad of the store unit."""
+    """None if it uses no scratchpad of the store unit."""
 
     @property
     def beat_cycles(self) -> int:
@@ -62,13 +60,13 @@ class InstructionTiming(NamedTuple):
 
     @property
     def bus_intervals(self) -> int:
-        """Separate intervals with data on the bus: bursts, or beats if each takes several cycles."""
+        """Intervals with data on the bus: bursts, or beats if each takes several cycles."""
         return len(self.bursts) if self.beat_cycles == 1 else sum(self.bursts)
 
 
 @dataclass(slots=True)
 class InstructionRun:
-    """The cycles of one instruction in a run, or None where not known.
+    """The cycles of one instruction, None where unknown.
 
     ``arrival``: fetch could dispatch it if the queue had room. ``ready``: it headed its queue and its unit
     could accept it. From there to ``start`` it waited for tokens.
@@ -112,11 +110,11 @@ class TimedProgram:
 
     Args:
         faults: by instruction, the micro-op and fault that functional execution found.
-        sound: timings of instructions without faults by the ``id`` of their object. New ones are added.
+        sound: timings of instructions without faults by object ``id``. New ones are added.
 
     Attributes:
-        numbers: the index in ``timings`` of each instruction's timing, intp[instructions].
-        units: the unit of each instruction, int8[instructions].
+        numbers: each instruction's index in ``timings``, intp[instructions].
+        units: each instruction's unit, int8[instructions].
         fetch_faults, start_faults, uop_faults: faults by instruction, found by fetch, before the start, or at
             a micro-op.
     """
@@ -227,7 +225,7 @@ def _store_unit_use(instruction: Instruction, config: Config) -> StoreUnitUse | 
 
 
 def ranges_overlap(one: InstructionTiming, other: InstructionTiming) -> bool:
-    """Whether two LOADs fill overlapping ranges of the same scratchpad."""
+    """Whether two LOADs fill overlapping ranges of a scratchpad."""
     if one.sram is None or other.sram is None:
         return False
     memory, begin, end = one.sram

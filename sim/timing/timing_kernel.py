@@ -1,8 +1,8 @@
 """Connects the units: token counters, the earliest error, and wake-ups.
 
-An event's cycle follows from earlier events. So a unit computes an event as soon as those are known, whatever
-cycle the other units have reached. Only grants of the read port, and pad words between data, depend on the
-order of cycles. :mod:`accel.sim.timing.timing_model` takes the earliest of them when no unit can proceed.
+An event's cycle follows from earlier events, so a unit computes it as soon as those are known, whatever cycle
+the other units have reached. Only read grants, and pad words between data, depend on the order of cycles:
+``timing_model`` takes the earliest when no unit can proceed.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ _TARGETS = tuple(counter.target for counter in Counter)
 
 @dataclass(order=True)
 class Stop:
-    """The error that ends a run early. The lowest counts: by cycle, unit, instruction."""
+    """The error that ends a run early. The lowest by cycle, unit and instruction counts."""
 
     cycle: int
     unit: Unit
@@ -32,7 +32,7 @@ class Stop:
 
 
 class TokenCounter(PeriodicState):
-    """The cycles of a counter's known pushes and pops. The k-th pop takes the token of the k-th push."""
+    """A counter's known pushes and pops by cycle. The k-th pop takes the k-th push's token."""
 
     COLUMNS: ClassVar[Mapping[str, str]] = {"pushes": CYCLE, "pops": CYCLE}
 
@@ -56,7 +56,7 @@ class TokenCounter(PeriodicState):
 
 
 class TimingKernel:
-    """The part of the model that all units share."""
+    """The state that all units share."""
 
     def __init__(self, config: Config, tokens: tuple[int, int, int, int], horizon: int) -> None:
         self.config = config
@@ -65,7 +65,7 @@ class TimingKernel:
         self.passed_horizon = False
         """Whether an event lies after the horizon."""
         self.full_queue: Unit | None = None
-        """The unit whose full queue blocks fetch, while the cycle in which it gets room is not known."""
+        """The unit whose full queue blocks fetch, until the cycle in which it gets room is known."""
         self.horizon = min(horizon, NEVER - 1)
         self.counters = [TokenCounter(tokens[counter]) for counter in Counter]
         self._tokens = tokens
@@ -76,7 +76,7 @@ class TimingKernel:
         self._callbacks[unit] = proceed
 
     def wake(self, unit: Unit) -> None:
-        """Note that ``unit`` may proceed. An unnecessary call does no harm."""
+        """Note that ``unit`` may proceed. Unnecessary calls are harmless."""
         self._is_awake[unit] = True
 
     def run_units(self) -> None:
@@ -94,7 +94,7 @@ class TimingKernel:
         return False
 
     def fail(self, cycle: int, unit: Unit, index: int, fault: Fault) -> None:
-        """Report an error in ``cycle``, which the units need not have reached. The earliest counts."""
+        """Report an error in ``cycle``, which the units need not have reached."""
         stop = Stop(cycle, unit, index, fault)
         if self.stop is None or stop < self.stop:
             self.stop = stop
@@ -104,7 +104,7 @@ class TimingKernel:
 
     def tokens_ready(self, timing: InstructionTiming, cycle: int) -> int:
         """Return the first cycle, at least ``cycle``, in which all popped tokens are present, or NEVER if a
-        push is not known."""
+        push is unknown."""
         for counter in timing.pops:
             tokens = self.counters[counter]
             number = len(tokens.pops)
@@ -114,14 +114,12 @@ class TimingKernel:
         return cycle
 
     def start(self, timing: InstructionTiming, cycle: int) -> None:
-        """Pop tokens, in program order."""
         for counter in timing.pops:
             self.counters[counter].pops.append(cycle)
         if timing.unit is self.full_queue:
             self._is_awake[Unit.FETCH] = True
 
     def retire(self, timing: InstructionTiming, cycle: int) -> None:
-        """Push tokens, in program order."""
         for counter in timing.pushes:
             self.counters[counter].pushes.append(cycle)
             self._is_awake[_TARGETS[counter]] = True

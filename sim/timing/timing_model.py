@@ -35,16 +35,16 @@ def simulate_timing(
     checked: Sequence[Fault | None] | None = None,
     sound: dict[int, InstructionTiming] | None = None,
 ) -> TimingRun:
-    """Simulate a program's timing, which does not depend on tensor data. The cost is linear in instructions
-    and bursts.
+    """Simulate a program's timing, which does not depend on tensor data, in time linear in instructions and
+    bursts.
 
     Args:
         address: of the first instruction in DRAM, a multiple of 16.
         faults: by instruction, the micro-op and fault that functional execution found.
         max_cycles: a longer run ends in this cycle with the cause ``limit``.
         stop_at: the cycle in which software stops the run.
-        sound: timings by the ``id`` of an instruction without faults, for programs that share instructions.
-            The caller keeps these alive. New timings are added.
+        sound: timings of fault-free instructions by ``id``, for programs that share instructions. The caller
+            keeps these alive. New timings are added.
         bus_timeout: cycles without a transfer, while a burst is under way, that end the run; 0: no timeout.
     """
     if checked is None:
@@ -86,8 +86,8 @@ def _run(
 ) -> None:
     """Simulate to the end or the horizon.
 
-    When no unit can proceed, take the earliest pending decision: a grant of the read port, or the completion
-    of pad words. All unknown events are later.
+    When no unit can proceed, take the earliest pending decision: a read grant, or the completion of pad
+    words. All unknown events are later.
     """
     while True:
         kernel.run_units()
@@ -126,8 +126,7 @@ def _end_from_outside(
     stop_at: int | None,
     bus_timeout: int,
 ) -> Stop | None:
-    """Return what ends the run, by precedence in one cycle: the limit, software, a bus timeout, or
-    ``stop``."""
+    """Return the earliest end. In one cycle, the limit precedes software, a bus timeout and ``stop``."""
     message = f"the run takes more than {max_cycles} cycles (max_cycles)"
     ends = [(max_cycles, Fault(cause=Cause.LIMIT, message=message))]
     if stop_at is not None:

@@ -21,12 +21,11 @@ from accel.sim.timing.timed_program import InstructionRun, TimedProgram
 from accel.sim.timing.timing_kernel import Stop
 
 UNKNOWN = -1
-"""In :class:`InstructionCycles`, a cycle that is not known."""
+"""An unknown cycle in :class:`InstructionCycles`."""
 
 
 class InstructionCycles(NamedTuple):
-    """The cycles of all instructions, int64[instructions] each; see
-    :class:`~accel.sim.timing.timed_program.InstructionRun`."""
+    """The cycles of all instructions, int64[instructions] each, as in ``InstructionRun``."""
 
     arrival: npt.NDArray[np.int64]
     dispatch: npt.NDArray[np.int64]
@@ -57,7 +56,7 @@ class TimingRun:
 
     Attributes:
         cycles: length of the run, or the cycles before the error.
-        logs: for each unit, one of reads and one of writes.
+        logs: each unit's reads, and the store unit's writes.
         pad_writes: by unit, the cycles in which it writes pad words.
         stop: the error that ended the run, or None.
     """
@@ -140,7 +139,7 @@ def _add_instruction_events(one: InstructionRun, found: list[Event]) -> None:
 
 
 def _unit_cycles(run: TimingRun, unit: Unit) -> UnitCycles:
-    """Count a unit's cycles in each state. Several states count as the first."""
+    """Count a unit's cycles by state. Several states count as the first."""
     intervals = _fetch_intervals(run) if unit is Unit.FETCH else _worker_intervals(run, unit)
     busy, in_flight, waiting = intervals
     end = run.cycles
@@ -156,7 +155,7 @@ def _unit_cycles(run: TimingRun, unit: Unit) -> UnitCycles:
 
 
 _StateIntervals = tuple[list[IntervalArray], IntervalArray, IntervalArray]
-"""Intervals in which a unit is busy, has something in flight, and waits for tokens or for room."""
+"""Intervals in which a unit is busy, has something in flight, and waits for tokens or room."""
 
 
 def _fetch_intervals(run: TimingRun) -> _StateIntervals:
@@ -165,7 +164,6 @@ def _fetch_intervals(run: TimingRun) -> _StateIntervals:
     arrived = min(dispatched + 1, int((columns.arrival != UNKNOWN).sum()))
     dispatch = columns.dispatch[:dispatched]
     free = np.concatenate([[0], dispatch + 1])
-    """First cycle after the previous dispatch, for each instruction."""
     arrival = columns.arrival[:arrived]
     arriving = _intervals(free[:arrived], arrival)
     if arrived == dispatched < len(columns.arrival):

@@ -25,6 +25,14 @@ def test_outputs_become_inputs(accel: Shell, folder: Path) -> None:
     assert np.load(folder / "y.npy")[:, 0, 0].tolist() == [1, 2, 3, 4]
 
 
+def test_the_machine_is_named(accel: Shell, folder: Path) -> None:
+    options = ["--state", "sum=h", "--input", "x=x.npy"]
+    assert "default, --config changes it" in accel("run", "m.onnx", *options).out
+    assert "default" not in accel("run", "m.onnx", *options, "--config", "tiny-int8").out
+    accel("compile", "onnx", "m.onnx", "-o", "m.accel")
+    assert "default" not in accel("run", "m.accel", *options).out
+
+
 def test_an_input_is_not_overwritten(accel: Shell, folder: Path) -> None:
     options = ["--state", "sum=h", "--input", "x=x.npy", "--output", "sum=x.npy"]
     message = "--output sum would overwrite 'x.npy', which is read as --input x; give another file"

@@ -5,6 +5,7 @@ import tracemalloc
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from accel.base.errors import ProgramError
@@ -118,3 +119,19 @@ def test_the_same_content_gives_the_same_bytes() -> None:
     for file in written:
         write_archive(file, b"{}", [("a", b"1"), ("b", bytes(100))])
     assert written[0].getvalue() == written[1].getvalue()
+
+
+def test_members_that_hardly_shrink_are_stored() -> None:
+    members = {
+        "zeros": bytes(1 << 17),
+        "random": np.random.default_rng(0).bytes(1 << 17),
+        "small": np.random.default_rng(1).bytes(1 << 8),
+    }
+    file = io.BytesIO()
+    write_archive(file, b"{}", members.items())
+    archive = Archive(file)
+    assert {name: archive.content(name) for name in members} == members
+    with zipfile.ZipFile(file) as written:
+        methods = {name: written.getinfo(name).compress_type for name in members}
+    deflated, stored = zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED
+    assert methods == {"zeros": deflated, "random": stored, "small": deflated}

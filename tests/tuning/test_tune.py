@@ -10,12 +10,13 @@ import pytest
 
 import accel
 from accel.base.errors import TuningError
+from accel.base.run_choices import EXPLORERS
 from accel.compiler.codegen.compile_schedule import compile_schedule
 from accel.network.digits import MODEL
 from accel.run.measured_plans import simulated_cycles
 from accel.run.tuning_records import Record, append_records, load_records, record_key
 from accel.tuning.cost_model import CostModel
-from accel.tuning.explorers import EXPLORERS, Trial, make_explorer
+from accel.tuning.explorers import Trial, make_explorer
 from accel.tuning.measurement import Measurer, measure_schedule
 from accel.tuning.search_space import TemplateSpace, make_space
 from tests.expect import refused

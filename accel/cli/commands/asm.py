@@ -1,4 +1,4 @@
-"""The options and help of ``accel asm``."""
+"""Help of ``accel asm``."""
 
 from pathlib import Path
 

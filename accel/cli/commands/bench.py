@@ -1,4 +1,4 @@
-"""The options and help of ``accel bench``."""
+"""Help of ``accel bench``."""
 
 from pathlib import Path
 

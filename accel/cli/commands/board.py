@@ -1,4 +1,4 @@
-"""The options and help of ``accel board``."""
+"""Help of ``accel board``."""
 
 from pathlib import Path
 

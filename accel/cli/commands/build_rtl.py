@@ -1,4 +1,4 @@
-"""The options and help of ``accel build-rtl``."""
+"""Help of ``accel build-rtl``."""
 
 import click
 

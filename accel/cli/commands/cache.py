@@ -1,4 +1,4 @@
-"""The options and help of ``accel cache``."""
+"""Help of ``accel cache``."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel check``."""
+"""Help of ``accel check``."""
 
 from pathlib import Path
 

@@ -9,7 +9,7 @@ from accel.cli.commands.compile_onnx import compile_onnx
 
 
 class CompileCommands(Mapping[str, click.Command]):
-    """The command of networks, and those of operators, which are imported on first use."""
+    """Commands of networks and operators. Those of operators are imported on first use."""
 
     def __getitem__(self, name: str) -> click.Command:
         return compile_onnx if name == compile_onnx.name else self._operators()[name]
@@ -23,7 +23,7 @@ class CompileCommands(Mapping[str, click.Command]):
 
     @staticmethod
     def _operators() -> dict[str, click.Command]:
-        from accel.cli.compile import COMMANDS  # noqa: PLC0415  # slow to import
+        from accel.cli.commands.compile_operators import COMMANDS  # noqa: PLC0415  # slow to import
 
         return COMMANDS
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel compile onnx``."""
+"""Help of ``accel compile onnx``."""
 
 from pathlib import Path
 

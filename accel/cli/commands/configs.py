@@ -1,4 +1,4 @@
-"""The options and help of ``accel configs``."""
+"""Help of ``accel configs``."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel debug``."""
+"""Help of ``accel debug``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel demo``."""
+"""Help of ``accel demo``."""
 
 import click
 
@@ -8,9 +8,9 @@ from accel.cli.declared_options import config_option, json_option
 from accel.network.model_files import DEFAULT_MACHINE
 
 SIZE, MACHINE = 1024, "gemm8x8"
-"""Defaults of the matrix product."""
+"""For the matrix product."""
 BACKEND, CLOCK = "sim", 100
-"""Defaults of the network. The clock is in MHz."""
+"""For the network. The clock is in MHz."""
 
 
 @click.command()

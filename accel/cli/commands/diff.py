@@ -1,4 +1,4 @@
-"""The options and help of ``accel diff``."""
+"""Help of ``accel diff``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel disasm``."""
+"""Help of ``accel disasm``."""
 
 from pathlib import Path
 

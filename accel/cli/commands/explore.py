@@ -1,4 +1,4 @@
-"""The options and help of ``accel explore``."""
+"""Help of ``accel explore``."""
 
 from pathlib import Path
 

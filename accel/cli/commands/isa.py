@@ -1,4 +1,4 @@
-"""The options and help of ``accel isa``."""
+"""Help of ``accel isa``."""
 
 import click
 

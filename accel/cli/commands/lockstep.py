@@ -1,4 +1,4 @@
-"""The options and help of ``accel lockstep``."""
+"""Help of ``accel lockstep``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel new-project``."""
+"""Help of ``accel new-project``."""
 
 from pathlib import Path
 

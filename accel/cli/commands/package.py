@@ -1,4 +1,4 @@
-"""The options and help of ``accel package``."""
+"""Help of ``accel package``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel quantize``."""
+"""Help of ``accel quantize``."""
 
 from pathlib import Path
 

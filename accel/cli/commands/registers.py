@@ -1,4 +1,4 @@
-"""The options and help of ``accel registers``."""
+"""Help of ``accel registers``."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel replay``."""
+"""Help of ``accel replay``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel run``."""
+"""Help of ``accel run``."""
 
 from pathlib import Path
 

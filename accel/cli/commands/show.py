@@ -1,4 +1,4 @@
-"""The options and help of ``accel show``."""
+"""Help of ``accel show``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel studio``."""
+"""Help of ``accel studio``."""
 
 import click
 

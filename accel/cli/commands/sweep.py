@@ -1,4 +1,4 @@
-"""The options and help of ``accel sweep``."""
+"""Help of ``accel sweep``."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -8,11 +8,11 @@ from accel.base.errors import nearest
 from accel.cli.command_groups import Group
 
 _TEMPLATE = "FILE.py:TEMPLATE"
-"""Name of the command of templates in lists of commands. Its users write the file and the function."""
+"""Name of the command of templates. Users write the file and the function."""
 
 
 class TuneCommands(Mapping[str, click.Command]):
-    """The command of templates, and those of operators, which are imported on first use."""
+    """Commands of templates and operators, imported on first use."""
 
     def __getitem__(self, name: str) -> click.Command:
         return self._commands()[_TEMPLATE if ":" in name or name.endswith(".py") else name]
@@ -25,7 +25,10 @@ class TuneCommands(Mapping[str, click.Command]):
 
     @staticmethod
     def _commands() -> dict[str, click.Command]:
-        from accel.cli.tune import COMMANDS, template_command  # noqa: PLC0415  # slow to import
+        from accel.cli.commands.tune_computations import (  # noqa: PLC0415  # slow to import
+            COMMANDS,
+            template_command,
+        )
 
         return {**COMMANDS, _TEMPLATE: template_command}
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel verify``."""
+"""Help of ``accel verify``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The options and help of ``accel verilog``."""
+"""Help of ``accel verilog``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The configuration field ``alu_ops``: names of the operations that a machine's ALU has."""
+"""The configuration field ``alu_ops``."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,14 +7,14 @@ from accel.base.json_types import shown
 from accel.core.alu_operations import STOCK_NAMES, find_operation
 
 MAX_ALU_OPS = 1 << 4
-"""Most operation numbers: ALU and ALU_HIGH have three bits each."""
+"""ALU and ALU_HIGH have three bits each for the operation."""
 
 
 def checked_alu_ops(value: object) -> tuple[str, ...]:
     """Return the names of operations, VTA's first.
 
     Args:
-        value: names, as a sequence or separated by commas. ``+absdiff`` is VTA's operations and ``absdiff``.
+        value: a sequence, or text separated by commas. ``+absdiff`` is VTA's operations and ``absdiff``.
             ``absdiff@DIGEST`` requires that the installed declaration has this digest.
 
     Raises:
@@ -57,11 +57,11 @@ def _texts(value: object) -> Sequence[str]:
 
 
 def alu_ops_text(names: Sequence[str]) -> str:
-    """Return the names as :func:`checked_alu_ops` reads them: ``+absdiff`` for VTA's and ``absdiff``."""
+    """Invert :func:`checked_alu_ops`, for example to ``+absdiff``."""
     stock, others = names[: len(STOCK_NAMES)], names[len(STOCK_NAMES) :]
     return f"+{','.join(others)}" if tuple(stock) == STOCK_NAMES else ",".join(names)
 
 
 def with_digests(names: Sequence[str]) -> list[str]:
-    """Return the names for a file, with digests of the declarations that are not VTA's."""
+    """Return the names for a file, with the digests of all but VTA's."""
     return [name if name in STOCK_NAMES else f"{name}@{find_operation(name).digest}" for name in names]

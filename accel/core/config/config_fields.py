@@ -20,7 +20,7 @@ class ConfigFields:
 
     name: str = "custom"
     alu_ops: tuple[str, ...] = STOCK_NAMES
-    """Names of the operations of ALU, a geometry field that is no number. VTA's come first."""
+    """A geometry field that is no number. VTA's operations come first."""
 
     batch: int = block_size_field(
         1, "rows of an inp, acc, out and res element", affects="inp, acc, out, res; GEMM, MAC, ALU"

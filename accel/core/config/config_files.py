@@ -1,4 +1,4 @@
-"""Read configurations from TOML and JSON files, and from plain data."""
+"""Read configurations from files and from plain data."""
 
 import json
 import tomllib
@@ -15,16 +15,15 @@ from accel.core.config.machine_config import ALU_OPS, NAMED, SPECS, Config, pars
 from accel.core.config.vta_config import VTA_IGNORED_KEYS, from_vta
 
 _MAX_FILE_BYTES = 1 << 20
-"""Largest configuration file, in bytes. A file with every field at its longest value has less than 1 KiB,
-so a larger file is a mistake."""
+"""Every field at its longest value takes less than 1 KiB, so a larger file is a mistake."""
 
 
 def load_config(name_or_path: str | Path) -> Config:
     """Return a named configuration, or read one from a file.
 
-    The file is TOML if its name ends in ``.toml``, otherwise JSON. It has either fields by name, for example
-    ``{"name": "mine", "batch": 2}``; or the output of ``accel configs NAME --json``; or the keys of VTA's
-    ``vta_config.json``. The name defaults to the file's name without its suffix.
+    The file is TOML if its name ends in ``.toml``, otherwise JSON. It has one of three forms: fields by name,
+    for example ``{"name": "mine", "batch": 2}``, the output of ``accel configs NAME --json``, or the keys of
+    VTA's ``vta_config.json``. The default name is the file's name without suffix.
 
     Raises:
         ConfigError: unknown name, unreadable file, unknown key or bad value.
@@ -39,7 +38,7 @@ def load_config(name_or_path: str | Path) -> Config:
             "works too"
         )
     data = _single_config(text, _read_file(path))
-    name = "".join(one if one.isprintable() else "?" for one in path.stem)  # a file name may hold any byte
+    name = "".join(one if one.isprintable() else "?" for one in path.stem)
     if any(key.startswith("LOG_") or key in VTA_IGNORED_KEYS for key in data):
         return from_vta(data, name=name)
     return from_dict({"name": name} | data)
@@ -64,7 +63,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _single_config(text: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Extract the configuration from the output of ``accel configs NAME --json``."""
+    """Accept the output of ``accel configs NAME --json``."""
     if "configs" not in data:
         return data
     found = data["configs"]

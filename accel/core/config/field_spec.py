@@ -8,13 +8,11 @@ from accel.core.scratchpad_specs import UOP, bits_of
 Kind = Literal["geometry", "timing"]
 
 DRAM_ADDRESS_BITS = 40
-"""Bits of a byte address in DRAM: a window of up to 1 TiB."""
+"""A window has at most 1 TiB."""
 PAGE_BYTES = 4096
-"""Bytes of a page. No burst crosses a page boundary, as AXI4 demands."""
+"""No burst crosses a page boundary, as AXI4 demands."""
 INSTRUCTION_BYTES = 16
-"""Bytes of an instruction in DRAM."""
 UOP_BYTES = bits_of(UOP.dtype) // 8
-"""Bytes of a micro-op in DRAM."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +24,7 @@ class Spec:
         unit: for example ``bytes``.
         power_of_two: zero is also allowed.
         post: whether only machines with ``post=1`` have the field.
-        feature: whether the field adds something to a machine where it is not 0. Where it is 0, files,
-            registers and hardware are those of a machine without the field.
+        feature: whether 0 means that the machine lacks the field, also in files, registers and hardware.
     """
 
     kind: Kind
@@ -74,12 +71,12 @@ def config_field(
 
 
 def block_size_field(default: int, doc: str, *, affects: str) -> Any:
-    """Declare an extent of an element, for example ``block_in``."""
+    """Declare an extent of an element."""
     return config_field(default, "geometry", "elements", doc, 1, 256, affects=affects, power_of_two=True)
 
 
 def capacity_field(default: int, doc: str, *, affects: str, post: bool = False) -> Any:
-    """Declare the capacity of a scratchpad, for example ``inp_bytes``."""
+    """Declare the capacity of a scratchpad."""
     return config_field(
         default, "geometry", "bytes", doc, 1, 1 << 26, affects=affects, power_of_two=True, post=post
     )
@@ -103,7 +100,7 @@ def timing_field(
     power_of_two: bool = False,
     post: bool = False,
 ) -> Any:
-    """Declare a timing field, for example ``read_latency``."""
+    """Declare a timing field."""
     return config_field(
         default, "timing", unit, doc, low, high, affects=affects, power_of_two=power_of_two, post=post
     )

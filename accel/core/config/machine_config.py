@@ -20,17 +20,15 @@ from accel.core.config.named_machines import NAMED_VALUES
 from accel.core.scratchpad_specs import ACC, INP, PAR, PAR_INDEX_BITS, RES, TAB, UOP, WGT, scratchpads_of
 
 ALU_OPS = "alu_ops"
-"""The geometry field that is no number."""
 _DEFAULT_TAP_BANKS = 4
-"""Banks of inp where ``inp_banks`` is 0: enough to read the three taps of one kernel row in one cycle."""
+"""Where ``inp_banks`` is 0: enough to read the three taps of a kernel row in one cycle."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(ConfigFields):
-    """One machine. The defaults are those of stock VTA, see :data:`NAMED` for other machines.
+    """One machine. The defaults are those of stock VTA, :data:`NAMED` has other machines.
 
-    For example, ``Config(name="mine", batch=2)`` is stock VTA with two rows in each inp, acc and out
-    element.
+    For example, ``Config(name="mine", batch=2)`` is stock VTA with two rows in each inp, acc and out element.
     """
 
     def __post_init__(self) -> None:
@@ -140,7 +138,7 @@ class Config(ConfigFields):
 
     @cached_property
     def tab_depth(self) -> int:
-        """Tables that fit into tab, 0 without it."""
+        """Number of tables, 0 without tab."""
         return TAB.depth(self)
 
     @cached_property
@@ -227,10 +225,9 @@ class Config(ConfigFields):
     def variant(
         self, values: Mapping[str, int | str], *, kinds: tuple[Kind, ...] = ("geometry", "timing")
     ) -> "Config":
-        """Return this configuration with some fields replaced, and a name that lists the changes.
+        """Return this configuration with some fields replaced, and a name such as ``mine with batch=2``.
 
-        For example, ``mine`` becomes ``mine with batch=2``. A machine of :data:`NAMED` keeps its name, since
-        its :attr:`label` lists the changes.
+        A machine of :data:`NAMED` keeps its name, since its :attr:`label` lists the changes.
 
         Raises:
             ConfigError: as :meth:`override`.
@@ -246,42 +243,42 @@ class Config(ConfigFields):
 
     @property
     def geometry(self) -> dict[str, Any]:
-        """The geometry fields by name, for which a program is compiled."""
+        """The geometry fields by name."""
         numbers = {name: getattr(self, name) for name, spec in SPECS.items() if spec.kind == "geometry"}
         return numbers | {ALU_OPS: self.alu_ops}
 
     def field_text(self, name: str) -> str:
-        """Return a field as text, as ``--set`` reads it."""
+        """Return a field as ``--set`` reads it."""
         return alu_ops_text(self.alu_ops) if name == ALU_OPS else str(getattr(self, name))
 
     @cached_property
     def hardware(self) -> "Config":
         """The configuration that determines the hardware: no name, and :data:`RUN_FIELDS` at their defaults.
 
-        In ``post_lanes`` and ``inp_banks``, 0 is replaced by the number that it stands for.
+        ``post_lanes`` and ``inp_banks`` have their numbers instead of 0.
         """
         values = {name: getattr(self, name) for name in SPECS if name not in RUN_FIELDS}
         counts = {"post_lanes": self.lanes, "inp_banks": self.tap_banks} if self.post else {}
         return Config(alu_ops=self.alu_ops, **values | counts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for :func:`from_dict`. ``alu_ops`` is missing if it is VTA's."""
+        """Return plain data for :func:`from_dict`. VTA's ``alu_ops`` are left out."""
         operations = {} if self.alu_ops == STOCK_NAMES else {ALU_OPS: with_digests(self.alu_ops)}
         return {"name": self.name} | {name: getattr(self, name) for name in self.fields} | operations
 
     @property
     def operations(self) -> Mapping[int, Operation]:
-        """The operations of ALU by their numbers."""
+        """The operations of ALU by number."""
         return operations_by_code(self.alu_ops)
 
     @cached_property
     def operation_codes(self) -> Mapping[str, int]:
-        """The numbers of the operations of ALU by their names."""
+        """The numbers of the operations of ALU by name."""
         return {one.name: code for code, one in self.operations.items()}
 
     @property
     def fields(self) -> list[str]:
-        """The fields that this machine has, in order of declaration. Features that are 0 are left out."""
+        """The fields that this machine has, in order of declaration, without features that are 0."""
         return [
             name
             for name, spec in SPECS.items()
@@ -303,8 +300,7 @@ SPECS: dict[str, Spec] = {f.name: f.metadata["spec"] for f in fields(Config) if 
 """The declaration of every field except ``name``, in order."""
 
 RUN_FIELDS = frozenset({"read_latency", "write_latency", "mem_base", "mem_size", "serial"})
-"""Timing fields that the hardware does not depend on: latencies of the memory, and settings that software
-writes to registers before a run."""
+"""Timing fields that the hardware does not depend on: memory latencies, and register settings of a run."""
 
 
 def _checked_value(config: Config, name: str, spec: Spec) -> int:
@@ -323,11 +319,10 @@ def _checked_value(config: Config, name: str, spec: Spec) -> int:
 
 
 _MAX_CHANGES_SHOWN = 3
-"""Changes that a label lists, so that it fits a line."""
 
 
 def _changes(one: Config, other: Config) -> str:
-    """List fields that differ, for example ``with batch=2``, or return an empty string."""
+    """Return for example ``with batch=2``, or an empty string."""
     fields = [
         f"{name}={other.field_text(name)}"
         for name in (ALU_OPS, *SPECS)
@@ -352,7 +347,7 @@ _SUFFIX_FACTORS = {
 def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
     """Parse an integer: decimal, hexadecimal, or with the suffix ``KiB``, ``MiB`` or ``GiB``.
 
-    ``true`` and ``false`` are 1 and 0, except for fields that are numbers.
+    For flags, ``true`` and ``false`` are 1 and 0.
 
     Raises:
         ConfigError: it is something else.

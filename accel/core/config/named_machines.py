@@ -1,4 +1,4 @@
-"""The field values of the named machines. Other fields keep their defaults."""
+"""The field values of the named machines, where they differ from the defaults."""
 
 from collections.abc import Mapping
 
@@ -41,7 +41,6 @@ _FIRST_GENERATION: dict[str, dict[str, int]] = {
         "dispatch_stages": 3,
     },
 }
-"""Stock VTA, the classic 8x8x8 GEMM core, a small machine for fuzzing, and one that fits an ECP5-85F."""
 
 _SECOND_GENERATION: dict[str, dict[str, int]] = {
     "tiny": {
@@ -54,22 +53,20 @@ _SECOND_GENERATION: dict[str, dict[str, int]] = {
     },
     "ecp5": {"post_lanes": 2},
 }
-"""How ``tiny-int8`` and ``ecp5-int8`` differ from ``tiny`` and ``ecp5``, apart from ``post=1``. ``tiny-int8``
-has square blocks, so that depthwise MACs exist, and 16 elements each in par and res. An ECP5-85F has
-multipliers for two lanes."""
+"""Differences from the first generation, apart from ``post=1``. ``tiny-int8`` has square blocks, so that
+depthwise MACs exist, and 16 elements each in par and res. An ECP5-85F has multipliers for two lanes."""
 
 _THIRD_GENERATION: dict[str, int] = {"tab_bytes": 2 << 10, "res_mul": 1, "wgt_zero": 1}
-"""What machines with the suffix ``-npu`` add to those with ``-int8``: eight tables, products with residuals,
-and products of two activations."""
+"""Further values of ``-npu``: eight tables, products with residuals, and products of two activations."""
 
 _THIRD_GENERATION_OF: dict[str, dict[str, int]] = {
     "vta": {"post_stages": 9},
     "gemm8x8": {"post_stages": 9},
     "tiny": {"tab_bytes": 1 << 10},
 }
-"""Further values of a machine with the suffix ``-npu``. With nine stages before the one of the look-up, the
-store path of ``vta-npu`` is as long as that of ``vta-int8``, and no path between two registers is longer than
-with ten. ``tiny-npu`` has four tables, so that random programs meet in them."""
+"""With nine stages before that of the look-up, the store path of ``vta-npu`` is as long as that of
+``vta-int8``, and no path between two registers is longer than with ten. ``tiny-npu`` has only four tables, so
+that random programs reuse them."""
 
 
 def _second(name: str) -> dict[str, int]:
@@ -84,5 +81,3 @@ NAMED_VALUES: Mapping[str, Mapping[str, int]] = {
         for name in _FIRST_GENERATION
     },
 }
-"""Values that differ from the defaults, by machine. Each machine of the first generation has counterparts of
-the second and the third, with the suffixes ``-int8`` and ``-npu``."""

@@ -8,9 +8,8 @@ from accel.base.json_types import shown
 from accel.core.config.machine_config import Config
 
 VTA_IGNORED_KEYS = {"TARGET", "HW_VER"}
-"""Keys that say nothing about the machine."""
 _VTA_WIDTH_LOGS = {"LOG_INP_WIDTH": 3, "LOG_WGT_WIDTH": 3, "LOG_ACC_WIDTH": 5, "LOG_OUT_WIDTH": 3}
-"""Keys of data widths with the only supported value, the base-2 logarithm of bits."""
+"""Supported base-2 logarithms of data widths in bits."""
 _VTA_KEYS = {
     "LOG_BATCH": ("batch",),
     "LOG_BLOCK": ("block_in", "block_out"),
@@ -21,16 +20,16 @@ _VTA_KEYS = {
     "LOG_WGT_BUFF_SIZE": ("wgt_bytes",),
     "LOG_ACC_BUFF_SIZE": ("acc_bytes",),
 }
-"""Keys that hold the base-2 logarithm of configuration fields."""
+"""Fields whose base-2 logarithm a key holds."""
 _MAX_LOG = 40
-"""Largest logarithm that is read: 2**40 bytes are all of DRAM, so a larger one is a mistake."""
+"""2**40 bytes are all of DRAM."""
 
 
 def from_vta(data: Mapping[str, Any], *, name: str = "custom") -> Config:
     """Convert VTA's ``vta_config.json``.
 
-    Missing keys get VTA's stock values. ``TARGET`` and ``HW_VER`` are ignored. Timing fields get their
-    defaults. ``LOG_BLOCK_IN`` and ``LOG_BLOCK_OUT`` override ``LOG_BLOCK``.
+    Missing keys get VTA's stock values, timing fields their defaults. ``TARGET`` and ``HW_VER`` are ignored.
+    ``LOG_BLOCK_IN`` and ``LOG_BLOCK_OUT`` override ``LOG_BLOCK``.
 
     Raises:
         ConfigError: unknown key, or data widths other than int8 operands and results and int32 sums.
@@ -52,7 +51,7 @@ def from_vta(data: Mapping[str, Any], *, name: str = "custom") -> Config:
     for (
         key,
         names,
-    ) in _VTA_KEYS.items():  # in this order, so that LOG_BLOCK_IN and LOG_BLOCK_OUT override LOG_BLOCK
+    ) in _VTA_KEYS.items():  # in this order, LOG_BLOCK_IN and LOG_BLOCK_OUT override LOG_BLOCK
         if key in data:
             values.update(dict.fromkeys(names, 1 << data[key]))
     config = Config(name=name).override(values)

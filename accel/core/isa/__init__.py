@@ -1,7 +1,4 @@
-"""The instruction set: classes, bit layout, encoder and decoder, text form.
-
-Encoder, decoder, text form and manual follow from the declaration of each class.
-"""
+"""The instruction set. Bit layout, encoder, decoder, text form and manual follow from each class."""
 
 from accel.core.alu_operations import AluOp
 from accel.core.isa.codec import (

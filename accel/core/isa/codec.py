@@ -1,7 +1,4 @@
-"""Encode and decode whole programs.
-
-Each field is an array over all instructions. Equal objects and equal words are processed once.
-"""
+"""Encode and decode programs, one array per field. Equal objects and equal words are processed once."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
@@ -31,7 +28,7 @@ T = TypeVar("T", bound=Instruction)
 
 Words = npt.NDArray[np.uint64]
 UopArray = npt.NDArray[np.int64]
-"""Micro-ops as rows (dst, src, wgt)."""
+"""Rows (dst, src, wgt)."""
 
 
 def encode(instructions: Sequence[Instruction] | Distinct[Instruction], config: Config) -> bytes:
@@ -134,9 +131,9 @@ def _decode_class(cls: type[T], words: Words, config: Config) -> Iterable[T]:
     slots = class_slots(cls, config)
     columns: list[list[Any]] = [_extract(words, slot).tolist() for slot in slots]
     for position, slot in enumerate(slots):
-        if slot.spec.enum is None and slot.spec.width == 1:  # a flag and not a one-bit number
+        if slot.spec.enum is None and slot.spec.width == 1:  # a flag, not a one-bit number
             columns[position] = [bool(v) for v in columns[position]]
-        if slot.name == "alu_op":  # a code knows the name of its operation on this machine
+        if slot.name == "alu_op":  # a code knows the name of its operation
             named = {code: code for code in config.operations}
             columns[position] = [named.get(code, code) for code in columns[position]]
     names = [slot.name for slot in slots]
@@ -199,7 +196,7 @@ def encode_uops(uops: npt.ArrayLike, config: Config) -> npt.NDArray[np.uint32]:
     """
     try:
         rows = np.asarray(uops, dtype=np.int64).reshape(-1, 3)
-    except OverflowError:  # the check below refuses indices beyond int64 like any index that does not fit
+    except OverflowError:  # the check below refuses indices beyond int64
         rows = np.asarray(uops, dtype=object).reshape(-1, 3)
     result = np.zeros(len(rows), dtype=np.uint32)
     for slot, column in zip(class_slots(MicroOp, config), rows.T, strict=True):
@@ -221,7 +218,7 @@ def decode_uops(words: npt.ArrayLike, config: Config) -> UopArray:
 
 
 def check_encodable(config: Config) -> None:
-    """Refuse a configuration whose instruction or micro-op fields do not fit their words.
+    """Check that instruction and micro-op fields fit their words.
 
     Raises:
         ConfigError: with the instruction and the bits that it needs.

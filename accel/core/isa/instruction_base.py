@@ -24,9 +24,9 @@ class Instruction:
     BITS: ClassVar[int] = 128
     OPCODE: ClassVar[Opcode]
     MEMORY: ClassVar[IntEnum | None] = None
-    """The memory id that selects this class, if the opcode has several classes."""
+    """The memory id that selects this class among those of the opcode."""
     PART: ClassVar[int | None] = None
-    """The value of the field ``part`` that selects this class, if the memory id has several classes."""
+    """The field ``part`` that selects this class among those of the memory id."""
     REQUIRES: ClassVar[str] = ""
     """The configuration field that is not 0 on machines that have it, or empty if all have it."""
 
@@ -48,7 +48,6 @@ class Instruction:
 InstructionT = TypeVar("InstructionT", bound=Instruction)
 
 TOKEN_FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
-"""The fields that pop and push tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,8 +55,7 @@ class Finish(Instruction):
     """End the program. FINISH must be the last instruction and may stand nowhere else.
 
     The compute unit executes it and obeys its token flags. The run ends when FINISH has retired, all
-    queues are empty, all units are idle and all writes are complete. Token counters may be non-zero at the
-    end.
+    queues are empty, all units are idle and all writes are complete. Tokens may be left over.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.FINISH
@@ -74,7 +72,7 @@ class Finish(Instruction):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unknown(Instruction):
-    """A word whose opcode the machine does not have. The fetch unit stops the run at it."""
+    """A word with an opcode that the machine lacks. The fetch unit stops the run at it."""
 
     @property
     def unit(self) -> Unit:
@@ -86,14 +84,14 @@ class Unknown(Instruction):
 
 
 def without_tokens(instruction: InstructionT) -> InstructionT:
-    """Clear all token flags. Equal results have the same effect on memory."""
+    """Clear all token flags. Equal results have equal effects on memory."""
     if instruction.pop_prev or instruction.pop_next or instruction.push_prev or instruction.push_next:
         return changed(instruction, dict.fromkeys(TOKEN_FLAGS, False))
     return instruction
 
 
 def changed(instruction: InstructionT, values: dict[str, Any]) -> InstructionT:
-    """Return a copy with other values of some fields, as ``dataclasses.replace`` does in twice the time."""
+    """Do as ``dataclasses.replace`` in half the time."""
     cls: Any = type(instruction)
     names, current = _initialized_fields(cls)
     found: InstructionT = cls(**dict(zip(names, current(instruction), strict=True)) | values)
@@ -102,7 +100,5 @@ def changed(instruction: InstructionT, values: dict[str, Any]) -> InstructionT:
 
 @cache
 def _initialized_fields(cls: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    """Return the names of a class's fields that its initializer takes, and a function that returns their
-    values. All classes have several."""
     names = tuple(one.name for one in dataclasses.fields(cls) if one.init)
     return names, attrgetter(*names)

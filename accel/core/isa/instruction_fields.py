@@ -1,8 +1,8 @@
 """Declare instruction fields and compute their bit layout, which is that of VTA's ``hw_spec.h``.
 
-Fields are packed upward from bit 0. A field that would cross a 64-bit boundary starts at the boundary. A
-field may have a fixed position instead, which the other fields must not reach. Widths may depend on the
-configuration. For example, an index of inp has 11 bits on ``vta``, which has 2048 inp elements.
+Fields are packed upward from bit 0. A field that would cross a 64-bit boundary starts at it. Fields with
+fixed positions must not overlap others. Widths may depend on the configuration. For example, an index of inp
+has 11 bits on ``vta``, which has 2048 inp elements.
 """
 
 import dataclasses
@@ -16,7 +16,6 @@ from accel.base.errors import ConfigError
 from accel.core.config import Config
 
 WORD_BITS = 64
-"""Bits of a word that no field crosses."""
 INSTRUCTION_BITS = 128
 
 
@@ -25,9 +24,9 @@ class FieldSpec:
     """One declared field.
 
     Attributes:
-        width: bits, or a function from the configuration to the bits.
+        width: bits, or a function from the configuration to bits.
         unit: for example ``elements``, or empty.
-        at: fixed position of the first bit, or None if the field is packed.
+        at: fixed position of the first bit, if any.
         before: the inherited field that this one precedes, if any.
         base: the value of a field whose bits are zero.
         requires: the configuration field that is not 0 on machines that have this field, or empty. On other
@@ -45,7 +44,6 @@ class FieldSpec:
     requires: str = ""
 
     def exists(self, config: Config) -> bool:
-        """Whether a machine has the field."""
         return not self.requires or bool(getattr(config, self.requires))
 
     def width_in(self, config: Config) -> int:
@@ -81,7 +79,7 @@ def field(
 
 
 def absent(value: Any) -> Any:
-    """Declare that a class lacks a field of its base. The attribute is always ``value``."""
+    """Declare that a class lacks a field of its base, which is always ``value``."""
     return dataclasses.field(default=value, init=False, repr=False, compare=False)
 
 
@@ -100,7 +98,7 @@ def field_specs(cls: type[Any]) -> dict[str, FieldSpec]:
 
 @dataclass(frozen=True)
 class Slot:
-    """The position of a field in its word: bits ``[offset, offset + width)``."""
+    """A field in its word: bits ``[offset, end)``."""
 
     name: str
     offset: int
@@ -109,7 +107,6 @@ class Slot:
 
     @property
     def end(self) -> int:
-        """One more than the position of the last bit."""
         return self.offset + self.width
 
     @property
@@ -168,7 +165,7 @@ _SPACE_ADVICE = "make a scratchpad or the micro-op memory smaller"
 
 
 def class_slots(cls: type[Any], config: Config) -> tuple[Slot, ...]:
-    """Return the positions of the fields of a class that a machine has, in order of the fields.
+    """Return the positions of the fields that a machine has.
 
     Raises:
         ConfigError: the fields do not fit into the word.
@@ -183,7 +180,7 @@ def _class_slots(cls: Any, config: Config) -> tuple[Slot, ...]:
 
 
 def missing_fields(cls: type[Any], config: Config) -> tuple[tuple[str, str], ...]:
-    """Return the fields of a class that a machine lacks, each with the configuration field that it needs."""
+    """Return the fields that a machine lacks, each with the configuration field that it requires."""
     return _missing_fields(cast(Hashable, cls), config)
 
 

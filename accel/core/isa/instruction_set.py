@@ -1,4 +1,4 @@
-"""The classes of all instructions, by opcode, memory id and part."""
+"""The classes of all instructions."""
 
 from accel.core.config import SPECS, Config
 from accel.core.isa.field_widths import FIRST_HIGH_OP
@@ -24,7 +24,7 @@ from accel.core.scratchpad_specs import Route
 CLASSES: dict[int, type[Instruction]] = {
     cls.OPCODE: cls for cls in (Load, Store, Gemm, Finish, Alu, Mac, Set, AluHigh)
 }
-"""The instruction class of each opcode. :data:`VARIANTS` overrides it for some memory ids."""
+"""By opcode. :data:`VARIANTS` overrides some memory ids."""
 
 VARIANTS: dict[tuple[int, int, int], type[Instruction]] = {
     (cls.OPCODE, cls.MEMORY, cls.PART or 0): cls
@@ -44,21 +44,17 @@ VARIANTS: dict[tuple[int, int, int], type[Instruction]] = {
     )
     if cls.MEMORY is not None
 }
-"""The instruction class of an opcode, a memory id and a part. The part is 0 if the id selects only one
-class."""
+"""By opcode, memory id and part, which is 0 if the id selects only one class."""
 
 PARTED: frozenset[tuple[int, int]] = frozenset(
     (opcode, memory) for (opcode, memory, _), cls in VARIANTS.items() if cls.PART is not None
 )
-"""Opcodes and memory ids that select several classes. The bit :data:`PART_AT` distinguishes them."""
+"""Opcodes and memory ids that select two classes by the bit :data:`PART_AT`."""
 
 SETTINGS: tuple[type[Set], ...] = tuple(cls for cls in VARIANTS.values() if issubclass(cls, Set))
-"""The SETs that change settings."""
 
 TRANSFERS: tuple[type[Transfer], ...] = tuple(cls for cls in CLASSES.values() if issubclass(cls, Transfer))
-"""The instructions that move elements between DRAM and scratchpads."""
 LOOPS: tuple[type[Loops], ...] = tuple(cls for cls in CLASSES.values() if issubclass(cls, Loops))
-"""The instructions that run micro-ops."""
 
 
 def exists(cls: type[Instruction], config: Config) -> bool:
@@ -69,24 +65,24 @@ def exists(cls: type[Instruction], config: Config) -> bool:
 
 
 def absence(cls: type[Instruction]) -> str:
-    """Return why a machine lacks a class of instructions, after "configuration NAME has"."""
+    """Return why a machine lacks a class, after "configuration NAME has"."""
     if issubclass(cls, AluHigh):
         return f"no ALU operation from number {FIRST_HIGH_OP} on"
     return f"{cls.REQUIRES}=0, and only {machines_with(cls.REQUIRES)} have it"
 
 
 def machines_with(required: str) -> str:
-    """Return words for the machines where a configuration field is not 0: ``machines with post=1``."""
+    """Return for example ``machines with post=1``."""
     return f"machines with {required}=1" if SPECS[required].high == 1 else f"machines with {required} above 0"
 
 
 def classes_of(config: Config) -> dict[int, type[Instruction]]:
-    """Return the instruction class of each opcode of a machine."""
+    """Return a machine's instruction classes by opcode."""
     return {opcode: cls for opcode, cls in CLASSES.items() if exists(cls, config)}
 
 
 def variants_of(config: Config) -> dict[tuple[int, int, int], type[Instruction]]:
-    """Return the entries of :data:`VARIANTS` that a machine has."""
+    """Return a machine's entries of :data:`VARIANTS`."""
     return {key: cls for key, cls in VARIANTS.items() if exists(cls, config)}
 
 
@@ -103,7 +99,7 @@ def class_of(opcode: int, memory: int, config: Config, *, part: int = 0) -> type
 
 
 def routes_of(cls: type[Transfer], config: Config) -> dict[int, Route]:
-    """Return the scratchpads that the memory ids of LOAD or STORE select on a machine."""
+    """Return a machine's routes of LOAD or STORE by memory id."""
     found = dict(cls.ROUTES)
     for variant in variants_of(config).values():
         if variant.OPCODE is cls.OPCODE and issubclass(variant, Transfer):
@@ -112,23 +108,23 @@ def routes_of(cls: type[Transfer], config: Config) -> dict[int, Route]:
 
 
 def setting_of(route: Route, config: Config) -> type[Set] | None:
-    """Return the SET that determines how bytes of a route are read on a machine, or None."""
+    """Return the SET that determines how a machine reads the bytes of a route, or None."""
     cls = None if route.set_by is None else class_of(Set.OPCODE, route.set_by, config)
     return cls if cls is not None and cls is not Set and issubclass(cls, Set) else None
 
 
 def store_operands_of(config: Config) -> tuple[StoreOperand, ...]:
-    """Return the operands of STOREs in scratchpads of the store unit that a machine has."""
+    """Return a machine's operands of STOREs in scratchpads of the store unit."""
     return tuple(one for one in StoreReq.OPERANDS if one.scratchpad.exists(config))
 
 
 def loops_of(config: Config) -> tuple[type[Loops], ...]:
-    """Return the instructions of a machine that run micro-ops."""
+    """Return a machine's instructions that run micro-ops."""
     return tuple(cls for cls in classes_of(config).values() if issubclass(cls, Loops))
 
 
 def memory_names(cls: type[Instruction]) -> dict[int, str]:
-    """Return the names of memory ids. Those unknown to the instruction have the names of :class:`Memory`."""
+    """Return the names of memory ids, of unknown ones as in :class:`Memory`."""
     if not issubclass(cls, Transfer):
         return dict(MEMORY_NAMES)
     return MEMORY_NAMES | {memory: route.name for memory, route in cls.ROUTES.items()}

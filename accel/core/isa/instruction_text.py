@@ -2,12 +2,9 @@
 
     LOAD.INP    sram_base=0 dram_base=256 y_size=4 x_size=16 x_stride=64  <compute >compute
 
-Fields are ``name=value`` in order of declaration, without defaults. Tokens are arrows: ``<load`` waits for a
-token from the load unit, ``>store`` sends one to the store unit. The arrow reads ``prev`` or ``next`` if the
-neighbour does not exist.
-
-Numbers have any base that Python reads. With named places in DRAM, ``dram_base=A+64`` is 64 elements after
-``A``.
+Fields are ``name=value`` in order of declaration, without defaults. ``<load`` pops a token from the load
+unit, ``>store`` pushes one to the store unit, ``prev`` and ``next`` are neighbours that do not exist. Numbers
+have any base that Python reads. With names, ``dram_base=A+64`` is 64 elements after ``A``.
 """
 
 import re
@@ -38,13 +35,13 @@ _TOKEN_ARROWS = {flag: "<" if flag.startswith("pop") else ">" for flag in TOKEN_
 _FIELDS_IN_MNEMONIC = {"opcode", "memory", "part", "alu_op"}
 
 Place = Callable[[str, Transfer], int]
-"""Converts a name and a transfer to a position in DRAM, counted in elements of the transfer."""
+"""Converts a name to the ``dram_base`` of a transfer."""
 PlaceName = Callable[[Transfer], str | None]
-"""Converts a transfer to its ``dram_base`` as a name, or None if it has none."""
+"""Converts the ``dram_base`` of a transfer to its name, if it has one."""
 
 
 def format_instruction(instruction: Instruction, place_name: PlaceName | None = None) -> str:
-    """Format an instruction as :func:`parse_instruction` reads it."""
+    """Format an instruction for :func:`parse_instruction`."""
     operands = []
     for name, default in _defaults(type(instruction)).items():
         value = getattr(instruction, name)
@@ -65,11 +62,7 @@ def format_instruction(instruction: Instruction, place_name: PlaceName | None = 
 
 
 def parse_instruction(text: str, config: Config, place: Place | None = None) -> Instruction:
-    """Parse a line of text.
-
-    Args:
-        text: mnemonic in either case, operands and tokens.
-        place: resolves names in ``dram_base``.
+    """Parse a line of text: mnemonic in either case, operands and tokens.
 
     Raises:
         ProgramError: unknown mnemonic, field or name, or a value that does not fit.
@@ -176,7 +169,7 @@ def _mnemonic_number(
 
 
 def mnemonics(config: Config) -> list[str]:
-    """Return all mnemonics of a machine's instruction set."""
+    """Return a machine's mnemonics."""
     found = []
     for cls in classes_of(config).values():
         if issubclass(cls, Transfer):
@@ -203,7 +196,7 @@ def _integer(name: str, text: str) -> int:
 
 def _defaults(cls: type[Instruction]) -> dict[str, object]:
     return {
-        name: cls.__dataclass_fields__[name].default  # a class with slots has no attribute of this name
+        name: cls.__dataclass_fields__[name].default  # classes with slots hide it
         for name in field_specs(cls)
     }
 

@@ -1,4 +1,4 @@
-"""The instructions that run micro-ops in two loops."""
+"""The instructions that run micro-ops."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,10 +17,11 @@ from accel.core.units import Unit
 class Loops(Instruction):
     """The fields that GEMM, MAC and ALU share: a range of micro-ops and two loops around it.
 
-    Each iteration runs all micro-ops of the range in order. Both loops add their factors to the index of
-    each operand: ``for i < iter_out, j < iter_in, u in [uop_begin, uop_end): dst = u.dst + i *
+    Each iteration runs all micro-ops of the range strictly in order. Both loops add their factors to the
+    index of each operand: ``for i < iter_out, j < iter_in, u in [uop_begin, uop_end): dst = u.dst + i *
     dst_factor_out + j * dst_factor_in``, and in the same way src and wgt. For example, with ``iter_out=2
     iter_in=3 dst_factor_out=3 dst_factor_in=1`` a micro-op with dst 0 uses the elements 0, 1, 2, 3, 4, 5.
+    The instruction does nothing if an iteration count is zero or ``uop_begin >= uop_end``.
     """
 
     OPERANDS: ClassVar[tuple[Operand, ...]]
@@ -68,8 +69,7 @@ class Gemm(Products):
     """``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits.
 
     With ``reset`` the micro-op writes zeros instead: ``acc[dst] = 0``. Its src and wgt are then ignored
-    and not checked. Micro-ops run strictly in order. The instruction does nothing if an iteration count is
-    zero or ``uop_begin >= uop_end``.
+    and not checked.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.GEMM
@@ -99,15 +99,13 @@ class Mac(Products):
     """``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits, as GEMM.
 
     With ``overwrite`` the sum replaces the old value, which is not read: ``acc[dst][b][o] = sum over k``.
-    If several micro-ops have the same dst, the last one wins. Micro-ops run strictly in order. The
-    instruction does nothing if an iteration count is zero or ``uop_begin >= uop_end``.
+    If several micro-ops have the same dst, the last one wins.
 
     With ``depthwise`` each channel has its own sum over ``taps`` elements of inp, ``step`` elements apart:
     ``acc[dst][b][o] += sum over t < taps of inp[src + t * step][b][o] * wgt[wgt][o][t]``. SET.ACC sets
-    ``taps`` and ``step``. All of these elements of inp must exist. Columns of the wgt element from
-    ``taps`` on are ignored. For example, with ``taps=3 step=1`` a micro-op multiplies three neighbouring
-    pixels by one row of a 3x3 kernel. Depthwise MACs exist only where ``block_in`` and ``block_out`` are
-    equal.
+    ``taps`` and ``step``. All these elements of inp must exist. Columns of the wgt element from ``taps`` on
+    are ignored. For example, with ``taps=3 step=1`` a micro-op multiplies three neighbouring pixels by one
+    row of a 3x3 kernel. Depthwise MACs exist only where ``block_in`` equals ``block_out``.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.MAC
@@ -139,10 +137,9 @@ class Alu(Loops):
     """``acc[dst] = op(acc[dst], imm if use_imm else acc[src])`` on int32.
 
     A machine has the operations that its field ``alu_ops`` names. ADD and MUL wrap at 32 bits. SHR is an
-    arithmetic shift. A negative amount shifts left. A right shift by 31 or more leaves the sign, a left
+    arithmetic shift, a negative amount shifts left. A right shift by 31 or more leaves the sign, a left
     shift by 32 or more leaves zero. With ``use_imm`` the micro-op's src is ignored and not checked.
-    ``reset`` is ignored. Micro-ops run strictly in order, and each one reads the results of those before
-    it.
+    ``reset`` is ignored. Each micro-op reads the results of earlier ones.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.ALU
@@ -188,5 +185,5 @@ class AluHigh(Alu):
 
 
 def alu_of(code: int) -> type[Alu]:
-    """Return the class of the instruction that has an operation."""
+    """Return the class that has an operation."""
     return Alu if code < FIRST_HIGH_OP else AluHigh

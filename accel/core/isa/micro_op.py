@@ -1,4 +1,4 @@
-"""The micro-op: one step of GEMM, MAC or ALU."""
+"""Micro-ops."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,7 +10,7 @@ from accel.core.scratchpad_specs import Scratchpad
 
 
 def _index_field(name: str) -> Any:
-    """Declare a field wide enough for every instruction with this operand."""
+    """Declare a field wide enough for the operand in every instruction."""
     users: dict[Scratchpad, list[str]] = {}
     classes = [cls for cls in LOOPS if cls is not AluHigh]  # its operands are ALU's
     for cls in classes:

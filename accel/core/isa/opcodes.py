@@ -17,7 +17,7 @@ class Opcode(IntEnum):
 
 
 class Memory(IntEnum):
-    """Names of memory ids. LOAD and STORE each declare what an id selects."""
+    """Memory ids. LOAD and STORE each declare what an id selects."""
 
     UOP = 0
     WGT = 1
@@ -28,7 +28,7 @@ class Memory(IntEnum):
 
 
 class OwnMemory(IntEnum):
-    """Memory ids of LOADs into the store unit's own scratchpads, tab, par and res."""
+    """Memory ids of LOADs into the store unit's own scratchpads."""
 
     TAB = 4
     PAR = 6
@@ -36,8 +36,7 @@ class OwnMemory(IntEnum):
 
 
 class Finishing(IntEnum):
-    """Memory ids of STOREs that requantize: STORE.REQ, STORE.ADD, which also adds a residual, and STORE.MUL,
-    which multiplies by one."""
+    """Memory ids of STOREs that requantize. ADD also adds a residual, MUL multiplies by one."""
 
     MUL = 5
     REQ = 6

@@ -1,7 +1,4 @@
-"""The operands that instructions access in addition to their own scratchpad.
-
-GEMM, MAC and ALU access operands through micro-ops, STOREs by fields of their own.
-"""
+"""The operands that instructions access by micro-ops (GEMM, MAC, ALU) or by fields (STOREs)."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,13 +11,12 @@ class Operand:
     """Elements of a scratchpad, indexed by a micro-op field and two loop factors.
 
     In iteration (i, j) the index is ``uop.<name> + i * <name>_factor_out + j * <name>_factor_in``. Access
-    sets, index checks, the simulator and the hardware follow from these declarations.
+    sets, index checks, simulator and hardware follow from these declarations.
 
     Attributes:
         name: name of the micro-op field.
         unless: flag that disables reading, if any.
-        tapped: flag with which an index selects ``taps`` elements, ``step`` apart, as SET.ACC sets them, if
-            any.
+        tapped: flag with which an index selects ``taps`` elements, ``step`` apart, as SET.ACC sets them.
     """
 
     name: str
@@ -61,15 +57,15 @@ class Sized(Protocol):
 class StoreOperand:
     """Elements of a scratchpad of the store unit that a STORE reads.
 
-    Range checks, the order of LOADs and STOREs in simulator and hardware, and the views follow from these
-    declarations. The datapath gives the elements their meaning.
+    Range checks, the order of LOADs and STOREs, and the views follow from these declarations. The datapath
+    gives the elements their meaning.
 
     Attributes:
         field: the field with the first element, plus ``offset``.
-        offset: the lowest value of the field that selects an element. For example, with an offset of 1 a
-            field of 3 selects element 2, and a field of 0 none.
+        offset: the lowest value of the field that selects an element. With an offset of 1, a field of 3
+            selects element 2, and a field of 0 none.
         per_row: the flag with which each row uses the next element, if any.
-        per_column: the flag with which each element of a row uses the next element, if any.
+        per_column: the same for each element of a row.
     """
 
     scratchpad: Scratchpad

@@ -1,4 +1,4 @@
-"""SET: the instructions that change settings of a unit."""
+"""SET changes settings of a unit."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -30,8 +30,8 @@ class Set(Instruction):
 
     The memory id selects the setting and the further fields. It occupies the same bits as in a LOAD. The
     compute unit reports an unknown id as ``memory-id``. A SET starts when its unit is empty and retires in
-    the next cycle. The next instruction of the unit starts after the SET has retired. At the start of a
-    run all settings are zero.
+    the next cycle, after which the unit's next instruction starts. At the start of a run all settings are
+    zero.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.SET
@@ -60,7 +60,7 @@ class SetBytes(Set):
 
     @property
     def byte_range(self) -> tuple[int, int]:
-        """The least and the greatest value of a byte."""
+        """The least and the greatest byte."""
         return (0, 255) if self.unsigned else (-128, 127)
 
 
@@ -95,10 +95,10 @@ class SetAcc(Set):
     """Set the type of the bytes that LOAD.ACC_8BIT reads, and the taps of depthwise MACs.
 
     LOAD.ACC_8BIT zero-extends bytes with ``unsigned`` and otherwise sign-extends them. A depthwise MAC
-    multiplies ``taps`` elements of inp, each ``step`` after the one before. It reads all of them in one
-    cycle, so each tap needs its own bank of inp: ``taps * gcd(step, inp_banks)`` must be at most
-    ``inp_banks``. There are also at most ``block_in`` taps. For example, four banks allow four taps with
-    an odd step, two taps with step 2 or 6, and one tap with step 4.
+    multiplies ``taps`` elements of inp, ``step`` apart. It reads all of them in one cycle, so each tap needs
+    its own bank of inp: ``taps * gcd(step, inp_banks)`` must be at most ``inp_banks``. There are also at most
+    ``block_in`` taps. For example, four banks allow four taps with an odd step, two taps with step 2 or 6,
+    and one tap with step 4.
     """
 
     MEMORY: ClassVar[IntEnum | None] = Memory.ACC

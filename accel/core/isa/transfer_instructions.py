@@ -1,4 +1,4 @@
-"""LOAD and STORE: the instructions that move elements between DRAM and scratchpads."""
+"""LOAD and STORE move elements between DRAM and scratchpads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,13 +41,13 @@ class Transfer(Instruction):
     """The fields that LOAD and STORE share: a box of ``y_size`` rows of ``x_size`` elements."""
 
     ROUTES: ClassVar[Mapping[int, Route]]
-    """The scratchpad and the executing unit of each memory id."""
+    """By memory id."""
     FILLS: ClassVar[bool]
-    """Whether the instruction writes the scratchpad. Otherwise it reads it."""
+    """Whether the instruction writes the scratchpad instead of reading it."""
     OTHERWISE: ClassVar[Unit]
     """The unit that reports an unknown memory id."""
     OPERANDS: ClassVar[tuple[StoreOperand, ...]] = ()
-    """Elements of other scratchpads of its unit that it reads."""
+    """Elements of other scratchpads that it reads."""
 
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory)
     sram_base: int = field(SRAM_BASE_BITS, "first scratchpad element", "elements")
@@ -74,7 +74,7 @@ class Transfer(Instruction):
 
     @property
     def sram_elements(self) -> int:
-        """Accessed scratchpad elements, or none if ``x_size`` is zero."""
+        """Accessed scratchpad elements."""
         return self.width * self.height if self.x_size else 0
 
     @property
@@ -84,7 +84,7 @@ class Transfer(Instruction):
 
     @property
     def route(self) -> Route | None:
-        """The scratchpad and the unit that the memory id selects, or None if it is unknown."""
+        """The scratchpad and unit that the memory id selects, or None if it is unknown."""
         return self.ROUTES.get(self.memory)
 
     @property
@@ -130,8 +130,7 @@ class LoadPar(Load):
 
     The store unit executes it. An element has, for each of ``block_out`` channels, an int32 bias and a
     32-bit scale. The low 24 bits of the scale are the multiplier, the high 8 bits the exponent:
-    ``multiplier * 2**-exponent``. For example, the word ``0x18800000`` is ``2**23 * 2**-24``, a scale of
-    0.5.
+    ``multiplier * 2**-exponent``. For example, the word ``0x18800000`` is ``2**23 * 2**-24 = 0.5``.
 
     LOAD.PAR waits for earlier STOREs that use the elements it overwrites. Later STOREs wait until it has
     written their elements. Pads must be zero.
@@ -166,8 +165,7 @@ class LoadTab(Load):
     """Copy rows from DRAM to consecutive elements of TAB: tables of 256 bytes.
 
     The store unit executes it. Byte ``n`` of a table is the result for the byte ``n``, so that an int8 value
-    of -1 selects byte 255. LOAD.TAB waits for earlier STOREs that use the tables it overwrites. Later STOREs
-    wait until it has written their table. Pads must be zero.
+    of -1 selects byte 255. Waits and pads are those of LOAD.PAR.
     """
 
     MEMORY: ClassVar[IntEnum | None] = OwnMemory.TAB
@@ -312,7 +310,6 @@ class StoreAdd(StoreReq):
 
     @property
     def taken_residuals(self) -> int:
-        """Elements of RES that it takes."""
         elements = self.x_size * self.y_size
         return min(1, elements) if self.hold else elements
 
@@ -324,10 +321,8 @@ class StoreMul(StoreAdd):
 
     As STORE.ADD, with the result ``clamp(rne(((y - left_zero) * (r - right_zero) * left_multiplier +
     offset) / 2**shift) + zero, low, high)``. Each of the two differences wraps at 9 bits, which no difference
-    of two bytes of one type exceeds. The field ``right_multiplier`` of SET.SUM is not used.
-
-    For example, with a ``left_multiplier`` of 1 and a ``shift`` of 7, a value 64 times a residual of 100 is
-    50.
+    of two bytes of one type exceeds. The field ``right_multiplier`` of SET.SUM is not used. For example, with
+    a ``left_multiplier`` of 1 and a ``shift`` of 7, a value of 64 times a residual of 100 is 50.
     """
 
     MEMORY: ClassVar[IntEnum | None] = Finishing.MUL

@@ -15,14 +15,14 @@ from accel.network.network import Network
 
 _FOLDER = Path(__file__).parent
 MODEL = _FOLDER / "digits.onnx"
-"""The model as ONNX Runtime's quantizer wrote it: ``image`` float32[batch, 1, 28, 28] to ``scores``
-float32[batch, 10]."""
+"""As ONNX Runtime's quantizer wrote it: ``image`` float32[batch, 1, 28, 28] to ``scores``
+float32[batch, 10].
+"""
 GRAPH = _FOLDER / "digits.graph"
 """The graph of the model for a batch of 1. Reading it does not need the package onnx."""
 PICTURES = _FOLDER / "pictures.npz"
-"""Digits and their classes."""
 COUNT = DIGITS
-"""Digits in :data:`PICTURES`, 10 of each class."""
+"""In :data:`PICTURES`, 10 of each class."""
 INPUT, OUTPUT = "image", "scores"
 WHITE = 255
 

@@ -1,4 +1,4 @@
-"""Averages: over whole pictures as ``global_avg_pool2d`` or ``gemm``, over windows as ``conv2d``."""
+"""Averages as ``global_avg_pool2d``, ``gemm`` or ``conv2d``."""
 
 from dataclasses import replace
 from math import prod
@@ -25,7 +25,7 @@ _INEXACT = "float32 may round some of its means differently"
 
 
 def lower_global_average(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
-    """Lower a GlobalAveragePool, or an AveragePool with one window."""
+    """Lower an average with one window."""
     (data,), result = graph.operands(fused.main), graph.tensors[fused.main.output]
     if result.dtype not in QUANTIZED:
         raise NotOnMachine(f"its result is {result.dtype}; the machine's means are int8 or uint8")
@@ -89,12 +89,11 @@ def lower_average(graph: Graph, fused: FusedNodes, approximate: bool) -> Lowered
 
 
 def global_average_as_product(layer: LoweredLayer, strips: int, rows: int) -> LoweredLayer:
-    """Write a global average as a product that sums the rows of elements, too.
+    """Write a global average as a product that also sums the rows of elements.
 
     A picture in strips (:mod:`accel.network.strip_layout`) fills several rows, which only a product can add.
     Its weights are the transposed picture, pixels by channels. Its data has one row for each picture, with
-    ones at the rows of elements that hold its strips. uint8 values are read as int8, 128 less, for which the
-    bias makes up.
+    ones at the rows of its strips. uint8 values are read as int8, 128 less, which the bias corrects.
     """
     sizes, (data,) = layer.parameters, layer.operands
     pixels, pictures, channels = sizes["H"] * sizes["W"], sizes["N"], sizes["C"]

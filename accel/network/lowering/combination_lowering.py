@@ -30,7 +30,6 @@ def lower_combination(graph: Graph, fused: FusedNodes, approximate: bool) -> Low
 
 
 def _operands(graph: Graph, fused: FusedNodes, out: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the operand that is copied, and the residual."""
     left, right = graph.operands(fused.main)
     if left.shape == right.shape == out.shape:
         return left, right

@@ -1,4 +1,4 @@
-"""Convolutions, with fused padding, bounds and additions, as ``conv2d``."""
+"""Convolutions as ``conv2d``."""
 
 from accel.graph.graph import Graph
 from accel.graph.product_operators import Conv

@@ -17,13 +17,15 @@ from accel.network.lowering.quantized_epilogue import require_exact_residual, re
 from accel.network.lowering.window_parameters import with_two_axes
 
 _CONVOLUTION_CYCLES_PER_ROW = 140
-"""Estimated cycles of a convolution for each row of a matrix, which it has as a picture of one pixel."""
+"""Estimate for a convolution of a matrix, whose rows are pictures of one pixel."""
 
 
 def diagonal_layer(
     graph: Graph, data: Tensor, weights: Sequence[int], biases: Sequence[int], quantized: Quantized
 ) -> LoweredLayer:
-    """Return a depthwise 1x1 convolution, or a diagonal matrix product where that is faster."""
+    """Multiply each channel by its weight: a depthwise 1x1 convolution, or a diagonal matrix product where
+    faster.
+    """
     sizes, is_product = _channel_sizes(graph, data)
     channels = sizes[1]
     channel_weights, channel_biases = (
@@ -50,7 +52,7 @@ def diagonal_layer(
 
 
 def copied(data: Tensor, table: QuantizedTable | None = None) -> Quantized:
-    """Return the epilogue of a layer that copies a tensor, perhaps through a table."""
+    """Return the epilogue of a copy, perhaps through a table."""
     zero = 0 if data.quantization is None else int(data.scale_and_zero[1])
     return Quantized(
         scale=1.0,
@@ -72,11 +74,7 @@ def with_residual(
     *,
     approximate: bool,
 ) -> LoweredLayer:
-    """Return a diagonal layer whose epilogue combines its result with another tensor.
-
-    Args:
-        factors: weights and biases, as in :func:`diagonal_layer`.
-    """
+    """Return a diagonal layer that adds or multiplies by a residual."""
     exact, differences = require_exact_residual(
         replace(quantized, residual=residual), approximate=approximate
     )
@@ -103,8 +101,7 @@ def _channel_sizes(graph: Graph, data: Tensor) -> tuple[Shape, bool]:
 def is_matrix(graph: Graph, tensor: Tensor) -> bool:
     """Whether a tensor's channels are its last axis, as after a MatMul, not its second.
 
-    Follows operands of the same shape, and those that a Reshape only divides into more rows, back to a
-    product or a pooling operator.
+    Follows operands of the same shape, and those that a Reshape only divides into more rows.
     """
     found: Tensor | None = tensor
     while found is not None and len(found.shape) > 2:

@@ -63,7 +63,6 @@ def _inexact_reason(fits: tuple[ClampedLinear | None, ...]) -> str:
 
 
 def _table_layer(graph: Graph, fused: FusedNodes, data: Tensor, inexact_reason: str) -> LoweredLayer:
-    """Return a layer that copies the operand and looks each value up."""
     if byte_function(graph, fused.main) is None or len(fused.nodes) > 1:
         raise NotOnMachine(inexact_reason)
     return diagonal_layer(graph, data, [1], [0], copied(data, lookup_table(graph, fused.main)))
@@ -101,7 +100,6 @@ def _bounded(table: Array, fused: FusedNodes, out: Tensor) -> Array:
 
 
 def _along_channels(array: Array, rank: int, channel_axis: int) -> Array:
-    """Return constants with an axis in front, that of the 256 values."""
     array = array.reshape(*[1] * (rank + 1 - array.ndim), *array.shape)
     if any(size > 1 and axis != channel_axis + 1 for axis, size in enumerate(array.shape)):
         raise NotOnMachine(_OTHER_CONSTANTS)

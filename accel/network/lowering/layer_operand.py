@@ -1,4 +1,4 @@
-"""An input of a layer, and the values that it reads."""
+"""An input of a layer."""
 
 from dataclasses import dataclass
 from math import prod
@@ -9,7 +9,6 @@ from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Array, Shape, Tensor
 
 WEIGHT_INPUTS = ("weight", "B")
-"""Inputs of layers that hold weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,11 +16,10 @@ class Operand:
     """One input of a layer, and the tensor that it reads.
 
     Weights beyond int8 are written as a sum of ``copies`` int8 values, and the layer reads its data as often:
-    ``x * 200 = x * 127 + x * 73`` has two copies, one after the other along ``axis``.
+    ``x * 200 = x * 127 + x * 73`` has two copies, one after the other along ``axis`` of ``tensor_shape``.
 
     Attributes:
         shape: shape in which the layer reads the values.
-        axis: axis of ``tensor_shape``.
         groups: parts of that axis that are copied separately, as in a grouped convolution.
         generated: values of no tensor, for example an average's ones: int8, or int32 for a bias. Either all
             values, or a matrix's diagonal.

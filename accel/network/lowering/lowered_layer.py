@@ -1,4 +1,4 @@
-"""A layer as the compiler sees it: an operator, its parameters, and its operands."""
+"""A layer as the compiler sees it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,8 +22,7 @@ class LoweredLayer:
 
     Attributes:
         operator: for example ``conv2d``.
-        differences: pairs of values, of 65,536, whose sum or product differs from float32: 0 unless it is
-            approximate.
+        differences: pairs of values, of 65,536, whose approximate sum or product differs from float32.
     """
 
     operator: str
@@ -36,7 +35,7 @@ class LoweredLayer:
         return self._workload
 
     def check_machine(self, config: Config) -> None:
-        """Raise NotOnMachine if the layer needs a feature that the machine lacks."""
+        """Raise NotOnMachine if the machine lacks a feature."""
         quantized = self.parameters.get("quantized")
         if not isinstance(quantized, Quantized):
             return

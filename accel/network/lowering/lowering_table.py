@@ -20,9 +20,9 @@ from accel.network.lowering.transposed_convolution_lowering import lower_transpo
 from accel.network.lowering.unsupported_reasons import unsupported_reason
 
 Lowering = Callable[[Graph, FusedNodes, bool], LoweredLayer]
-"""Lowers fused nodes of a graph. The last argument is ``approximate`` of :func:`lower`. Raises
-:class:`~accel.network.lowering.lowered_layer.NotOnMachine`, or a ShapeError that names an unsupported
-size."""
+"""The last argument is ``approximate`` of :func:`lower`. Raises
+:class:`~accel.network.lowering.lowered_layer.NotOnMachine`, or a ShapeError that names an unsupported size.
+"""
 
 LOWERINGS: Mapping[type[Operator], Lowering] = {
     Conv: lower_convolution,
@@ -43,13 +43,10 @@ LOWERINGS: Mapping[type[Operator], Lowering] = {
 
 
 def lower(graph: Graph, fused: FusedNodes, *, approximate: bool = False) -> LoweredLayer:
-    """Lower fused nodes to one layer.
+    """Lower fused nodes to one layer, or raise NotOnMachine.
 
     Args:
         approximate: allow sums and products that differ from float32 for some values.
-
-    Raises:
-        NotOnMachine: the machine cannot execute them.
     """
     lowering = LOWERINGS.get(type(fused.main.operator))
     if lowering is None:

@@ -1,4 +1,4 @@
-"""Matrix products, with fused bounds and additions, as ``gemm``."""
+"""Matrix products as ``gemm``."""
 
 from math import prod
 
@@ -45,7 +45,7 @@ def lower_matrix_product(graph: Graph, fused: FusedNodes, approximate: bool) -> 
 
 
 def _count_pairs(data: Tensor, weights: Tensor) -> int | None:
-    """Return how many pairs of matrices are multiplied, or None if the second operand is one matrix."""
+    """Return None if the second operand is one matrix."""
     several = prod(weights.shape[:-2])
     if several == 1:
         return None
@@ -57,5 +57,4 @@ def _count_pairs(data: Tensor, weights: Tensor) -> int | None:
 
 
 def _matrices(tensor: Tensor) -> Shape:
-    """Return the sizes of the dimensions before the last two, without those of size 1."""
     return tuple(size for size in tensor.shape[:-2] if size > 1)

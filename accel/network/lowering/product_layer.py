@@ -61,7 +61,6 @@ def product_layer(
 def _sums(
     graph: Graph, fused: FusedNodes, operator: str, parameters: dict[str, Any], operands: list[Operand]
 ) -> LoweredLayer:
-    """Complete a product that returns its int32 sums."""
     data, weights, *bias = graph.operands(fused.main)
     if bias or fused.clips or fused.lookup or fused.combination is not None:
         raise NotOnMachine("its result is int32 sums; the machine adds a bias only if it also requantizes")
@@ -81,14 +80,16 @@ def _sums(
 
 
 def _weight_bytes(graph: Graph, weights: Tensor) -> dict[str, Any]:
-    """Return how a layer reads its second operand: constants lose their zero points at compile time."""
+    """Constants lose their zero points at compile time."""
     if weights.name in graph.constants:
         return {}
     return {"weight_zero": int(weights.scale_and_zero[1]), "weight_dtype": weights.dtype}
 
 
 def count_int8_summands(graph: Graph, weights: Tensor) -> int:
-    """Return how many int8 values sum up to each weight. uint8 weights with zero point 128 need one."""
+    """Return the number of int8 values that sum up to each weight. uint8 weights with zero point 128 need
+    one.
+    """
     if weights.name not in graph.constants:
         raise NotOnMachine("its weights are not a constant")
     if weights.dtype not in QUANTIZED:

@@ -24,11 +24,7 @@ def quantized_epilogue(
     fused: FusedNodes,
     residual: QuantizedResidual | None = None,
 ) -> Quantized:
-    """Return the epilogue that requantizes sums.
-
-    Args:
-        scales: float32, one or per channel.
-    """
+    """Return the epilogue that requantizes sums by float32 scales, one or per channel."""
     flat = np.atleast_1d(scales)
     table = None if fused.lookup is None else lookup_table(graph, fused.lookup)
     return Quantized(
@@ -65,7 +61,7 @@ def is_channel_vector(tensor: Tensor, picture: Tensor) -> bool:
 def quantized_residual(
     graph: Graph, combination: Node, result: Tensor, other: Tensor, clips: Sequence[Node]
 ) -> QuantizedResidual:
-    """Return the addition of a residual, or the multiplication by it."""
+    """Return the addition or multiplication of a residual."""
     total = graph.tensors[combination.output]
     is_product = isinstance(combination.operator, Mul)
     (scale, zero), (sum_scale, sum_zero) = other.scale_and_zero, total.scale_and_zero
@@ -86,7 +82,7 @@ def quantized_residual(
 
 
 def fused_residual(graph: Graph, fused: FusedNodes) -> tuple[QuantizedResidual, Tensor]:
-    """Return the residual of fused nodes with a combination, and its tensor."""
+    """Return a fused residual and its tensor."""
     assert fused.combination is not None
     other = graph.tensors[fused.residual]
     if other.name in graph.constants:
@@ -96,7 +92,7 @@ def fused_residual(graph: Graph, fused: FusedNodes) -> tuple[QuantizedResidual, 
 
 
 def residual_shape(residual: QuantizedResidual, result: Shape) -> Shape:
-    """Return the shape in which a layer with a result of this shape reads its residual."""
+    """Return the shape of a residual for a result's shape."""
     return (*result[:2], *[1] * (len(result) - 2)) if residual.per_channel else result
 
 

@@ -19,7 +19,7 @@ from accel.network.lowering.window_parameters import (
 )
 
 _MAX_DENSE_WEIGHTS = 1 << 16
-"""Weights of a layer whose groups are blocks on a diagonal."""
+"""Of a layer whose groups are blocks on a diagonal."""
 
 
 def lower_transposed_convolution(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:

@@ -1,4 +1,4 @@
-"""Windows of the graph as parameters of operators with two spatial axes."""
+"""Windows as parameters of operators with two spatial axes."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from accel.network.lowering.lowered_layer import NotOnMachine
 
 
 def padded_windows(fused: FusedNodes, windows: Windows) -> Windows:
-    """Add the padding of a fused Pad to that of the windows."""
+    """Add the padding of a fused Pad."""
     if fused.pad is None:
         return windows
     pad = fused.pad.operator
@@ -36,7 +36,7 @@ def with_two_axes(shape: Shape, rank: int) -> Shape:
 
 
 def size_parameters(shape: Shape, windows: Windows) -> dict[str, int]:
-    """Return ``H`` and ``W`` of an input."""
+    """Return ``H`` and ``W``."""
     height, width = with_two_axes(shape, windows.rank)[2:]
     return {"H": height, "W": width}
 

@@ -20,8 +20,7 @@ class Execution:
 
     Attributes:
         error: the error that ended it early, if any.
-        uops: executed micro-ops. None if the hardware stopped early.
-        tokens: the counters at the end.
+        uops: executed micro-ops. None if hardware stopped early.
         timing: None if time was not simulated.
     """
 
@@ -31,13 +30,13 @@ class Execution:
     timing: Timing | None
 
     def raise_if_bad(self) -> None:
-        """Raise the error that ended the run early."""
+        """Raise the error, if any."""
         if self.error is not None:
             raise self.error
 
 
 class Backend(Protocol):
-    """Runs programs one after the other. Use it in a ``with`` statement."""
+    """Runs programs. Use it in a ``with`` statement."""
 
     name: str
 
@@ -47,9 +46,9 @@ class Backend(Protocol):
 
         Args:
             program: with the timing of this run.
-            dram: holds instructions and data. Changed.
+            dram: instructions and data. Changed.
             pads: changed, first by the program's presets.
-            options: the lower of these and the program's limits hold.
+            options: the program's limits hold where lower.
 
         Raises:
             HardwareError: the hardware violates a rule.

@@ -21,8 +21,7 @@ def open_backend(
 
     Args:
         name: one of :data:`BACKENDS`.
-        options: of the runs.
-        hardware: for ``rtl``, the machine after a reset. It stays open. Built if not given.
+        hardware: for ``rtl``, the machine after a reset, or None to build one. It stays open.
 
     Raises:
         AccelError: an unknown backend, or options for another one.

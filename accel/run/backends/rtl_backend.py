@@ -39,7 +39,6 @@ _CARRIERS: dict[Counter, Instruction] = {
     Counter.COMPUTE_TO_STORE: Load(memory=Memory.UOP, x_size=0, push_next=True),
     Counter.STORE_TO_COMPUTE: Store(x_size=0, push_prev=True),
 }
-"""Instructions that push one token and do nothing else."""
 
 
 class Rtl(Backend):
@@ -69,7 +68,7 @@ class Rtl(Backend):
             self.engine.__exit__(kind, error, trace)
 
     def execute(self, program: Image, dram: Dram, pads: Scratchpads, options: RunOptions) -> Execution:
-        """Run a program unless it exceeds the limit of micro-ops, which the hardware does not count."""
+        """The hardware does not count micro-ops, so a program with too many is not started."""
         options = options.within(program.start)
         if program.start.contents and not self.engine.observed:
             raise EngineError(
@@ -122,10 +121,10 @@ def run_on_hardware(
     stop_at: int | None = None,
     bus_timeout: int = 0,
 ) -> HardwareRun:
-    """Run a program. Another program pushes initial tokens before.
+    """Run a program, after another one that pushes its initial tokens.
 
     Args:
-        pads: at the start, apart from the program's presets. Not changed.
+        pads: initial contents, apart from the program's presets. Not changed.
     """
     if program.start.tokens != NO_TOKENS:
         push_tokens(engine, program.config, program.start.tokens)
@@ -147,7 +146,7 @@ def run_on_hardware(
 
 
 def copy_contents(pads: Scratchpads, contents: Contents) -> None:
-    """Copy the result of :meth:`~accel.hw.engines.engine_driver.Engine.peek` into scratchpads."""
+    """Copy :meth:`~accel.hw.engines.engine_driver.Engine.peek`'s result into scratchpads."""
     for pad, raw in zip(pads.present, contents, strict=True):
         pads.of(pad).reshape(-1).view(np.uint8)[:] = raw.reshape(-1)
 
@@ -170,7 +169,7 @@ def check_uops(instructions: Sequence[Instruction], config: Config, max_uops: in
 
 
 def push_tokens(engine: Engine, config: Config, tokens: Tokens) -> None:
-    """Add tokens to the hardware's counters."""
+    """Run a program that pushes tokens."""
     body = [_CARRIERS[counter] for counter in Counter for _ in range(tokens[counter])]
     code = encode([*body, Finish()], config)
     size = -(-len(code) // PAGE_BYTES) * PAGE_BYTES
@@ -189,7 +188,7 @@ def raise_if_bad(
     *,
     bus_timeout: int = 0,
 ) -> None:
-    """Raise the error that ended a run early."""
+    """Raise the error of a run, if any."""
     if run.cause is not Cause.NONE:
         message = _message(run, instructions, tokens, max_cycles, bus_timeout)
         raise fault_error(Fault(cause=run.cause, message=message), run.index, run.cycles)

@@ -37,7 +37,7 @@ class Simulator(Backend):
         )
 
     def simulate(self, program: Image, dram: Dram, pads: Scratchpads, options: RunOptions) -> Simulation:
-        """Run a program as :meth:`execute` does, and return the whole simulation."""
+        """As :meth:`execute`, but return the whole simulation."""
         options = options.within(program.start)
         return simulate(
             program.instructions,
