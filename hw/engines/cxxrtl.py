@@ -103,7 +103,6 @@ _BODY = """\
 
 
 def cxxrtl(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
-    """Build and load the design with CXXRTL."""
     flags = [f"-O{optimize}", "-DNDEBUG", f"-I{_runtime()}", *(["-DWAVES"] if wave else [])]
 
     def generate(config: Config, folder: Path) -> Sequence[model_cache.Source]:
