@@ -25,7 +25,7 @@ else:
 
 
 class _AbstractRecordType(ABCMeta, StructMeta):
-    """The type of classes that are both abstract and Structs."""
+    pass
 
 
 class AbstractRecord(Struct, frozen=True, metaclass=_AbstractRecordType):
@@ -39,7 +39,6 @@ def field_names(record: Any) -> tuple[str, ...]:
 
 
 def field_values(record: Any) -> dict[str, Any]:
-    """Return the fields of a record by name, in order."""
     return {name: getattr(record, name) for name in field_names(record)}
 
 

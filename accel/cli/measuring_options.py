@@ -31,7 +31,6 @@ _OPTIONS = (
 
 
 def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add options of measurements."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

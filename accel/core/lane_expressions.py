@@ -175,7 +175,6 @@ def as_lane(value: Lane | int) -> Lane:
 
 
 def lane_input(name: str, width: int = 32, *, signed: bool = True) -> Lane:
-    """Return an operand of the expression."""
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     return Lane("input", (), low, high, name)
 

@@ -220,5 +220,4 @@ class Exploration:
 
 
 def count_dominated(points: Sequence[Point], by: Sequence[Point]) -> int:
-    """Count ``points`` that some point of ``by`` dominates."""
     return sum(any(dominates(other.losses, one.losses) for other in by) for one in points)

@@ -83,8 +83,6 @@ class ImageTensor(Struct, frozen=True, kw_only=True):
 
 
 class Region(Struct, frozen=True, kw_only=True):
-    """A named part of the DRAM window."""
-
     name: str
     offset: int
     nbytes: int

@@ -20,12 +20,10 @@ def read_entry(data: Any, key: str, kind: type[T]) -> T:
 
 
 def read_optional(data: Any, key: str, kind: type[T]) -> T | None:
-    """Return a value or None."""
     return None if data.get(key) is None else read_entry(data, key, kind)
 
 
 def read_object(data: Any, key: str, make: Callable[[dict[str, Any]], T]) -> T | None:
-    """Return the converted object, or None."""
     value: dict[str, Any] | None = read_optional(data, key, dict)
     return None if value is None else make(value)
 

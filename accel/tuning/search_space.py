@@ -148,11 +148,7 @@ class SearchSpace(ABC):
     # --- random steps ------------------------------------------------------------------------------------
 
     def random_point(self, rng: Generator) -> Point:
-        """Return a random valid point.
-
-        Raises:
-            TuningError: no valid point was found.
-        """
+        """Return a random valid point, or raise a TuningError if none is found."""
         valid = self.valid_points
         if valid is not None:
             if not valid:

@@ -70,7 +70,6 @@ def read_number(data: Any, key: str, part: str = "manifest") -> float:
 
 
 def read_seed(data: Any) -> int | None:
-    """Return the seed, or None."""
     value = data.get("seed")
     if value is not None and (type(value) is not int or value < 0 or value.bit_length() > _MAX_SEED_BITS):
         raise _wrong("seed", value, f"an integer from 0 on, of at most {_MAX_SEED_BITS} bits, or null")
@@ -78,7 +77,6 @@ def read_seed(data: Any) -> int | None:
 
 
 def read_digest(data: Any, key: str) -> str:
-    """Return a SHA-256 in hexadecimal."""
     text = read_entry(data, key, str)
     if not _DIGEST.fullmatch(text):
         raise _wrong(key, text, "a SHA-256 digest of 64 hexadecimal digits")
@@ -86,13 +84,11 @@ def read_digest(data: Any, key: str) -> str:
 
 
 def read_overrides(data: Any) -> dict[str, str]:
-    """Return the fields set for the run."""
     overrides = read_entry(data, "overrides", dict)
     return {_printable(name): read_text(overrides, name) for name in overrides}
 
 
 def read_traffic(data: Any) -> tuple[TensorTraffic, ...]:
-    """Return the traffic by tensor."""
     return tuple(
         TensorTraffic(
             name=read_text(one, "name"),
@@ -105,7 +101,6 @@ def read_traffic(data: Any) -> tuple[TensorTraffic, ...]:
 
 
 def read_layers(data: Any) -> tuple[Layer, ...]:
-    """Return the layers of a network."""
     return tuple(_layer(one) for one in read_entry(data, "layers", list))
 
 
@@ -129,7 +124,6 @@ _PART = "figures"
 
 
 def read_figures(data: Any) -> dict[str, Any]:
-    """Return the known figures."""
     figures = read_entry(data, "figures", dict)
     found = {
         key: None if figures[key] is None else reader(figures, key)
