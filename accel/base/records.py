@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 else:
 
     def replace(record, /, **changes):
-        """Return a copy of a record with other values in some fields."""
         if isinstance(record, Struct):
             return structs.replace(record, **changes)
         return dataclasses.replace(record, **changes)

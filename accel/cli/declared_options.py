@@ -183,7 +183,6 @@ def rewrite_options(command: F) -> F:
 
 
 def picture_options(command: F) -> F:
-    """Add ``--report``, ``--trace`` and ``--timeline``."""
     report = click.option(
         "--report",
         metavar="FILE.html",

@@ -48,8 +48,6 @@ class _Listed:
 
 
 class ExhaustiveSampler:
-    """Proposes all points in order."""
-
     batch = _POPULATION
 
     def __init__(self, space: Space) -> None:

@@ -10,7 +10,6 @@ T = TypeVar("T")
 
 
 def read_entry(data: Any, key: str, kind: type[T]) -> T:
-    """Return a value of the required type."""
     if not isinstance(data, dict) or key not in data:
         raise ProgramError(f"its manifest has no {key!r} where one is needed")
     value = data[key]

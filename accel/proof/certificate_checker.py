@@ -234,7 +234,6 @@ class Memories:
 
 
 def box(start: int, count: int, size: int, stride: int) -> tuple[int, int]:
-    """Return the range of ``count`` rows."""
     need(0 < count < 1 << 16 and size > 0, "an access to DRAM has no rows, or more than there can be")
     return start, start + (count - 1) * stride + size
 

@@ -38,7 +38,6 @@ class SearchSpace(ABC):
     """Points of a computation on a machine.
 
     Attributes:
-        name: of the computation.
         outputs: of the scheduled computation.
         source: outputs of the user's computation, before a mapping.
     """
@@ -50,7 +49,6 @@ class SearchSpace(ABC):
     mapping: str = PLAIN
     knobs: tuple[Knob, ...]
     default_point: Point | None = None
-    """The default schedule, if any."""
     predicts_cheaply = False
     """Whether the model predicts without lowering a schedule."""
 

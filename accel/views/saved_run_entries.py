@@ -48,7 +48,6 @@ def read_text(data: Any, key: str) -> str:
 
 
 def read_count(data: Any, key: str, part: str = "manifest") -> int:
-    """Return an integer in 0..2**63-1."""
     value = _present(data, key)
     if type(value) is not int or not 0 <= value <= _MAX_INTEGER:
         raise _wrong(key, value, "an integer in 0..2**63-1", part)
@@ -56,12 +55,10 @@ def read_count(data: Any, key: str, part: str = "manifest") -> int:
 
 
 def read_optional_count(data: Any, key: str) -> int | None:
-    """Return an integer in 0..2**63-1, or None."""
     return None if data.get(key) is None else read_count(data, key)
 
 
 def read_number(data: Any, key: str, part: str = "manifest") -> float:
-    """Return a finite number in 0..2**63-1."""
     value = _present(data, key)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= _MAX_INTEGER:  # false for NaN, too

@@ -137,7 +137,6 @@ def timeline_svg(run: AnalyzedRun) -> str:
 
 
 def timeline_html(run: AnalyzedRun) -> str:
-    """Return a page with buttons."""
     title = run_title(run)
     size = f'width="100%" height="{chart_height(run.activity)}"'
     return html_page(

@@ -111,7 +111,6 @@ def setting_of(route: Route, config: Config) -> type[Set] | None:
 
 
 def store_operands_of(config: Config) -> tuple[StoreOperand, ...]:
-    """Return a machine's operands of STOREs in scratchpads of the store unit."""
     return tuple(one for one in StoreReq.OPERANDS if one.scratchpad.exists(config))
 
 
