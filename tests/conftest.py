@@ -1,6 +1,6 @@
 """Options and Hypothesis profiles of the whole suite.
 
-The default profile draws the same examples every time, a fifth of the number that tests request. The
+The default profile draws the same examples every time, a tenth of the number that tests request. The
 remaining ones have never found anything else. ``--hypothesis-profile=whole`` draws all of them, and
 ``--hypothesis-profile=fuzz`` fifty times more, new ones each time. Tests that repeat others for one more
 machine, fault or form are marked ``thorough``, and run with ``--thorough``.
@@ -46,7 +46,7 @@ settings.register_profile(
     phases=_PHASES,
     suppress_health_check=_QUIET,
 )
-settings.register_profile("ci", settings.get_profile("whole"), max_examples=20)
+settings.register_profile("ci", settings.get_profile("whole"), max_examples=10)
 settings.register_profile("fuzz", settings.get_profile("whole"), derandomize=False, max_examples=5000)
 settings.load_profile("ci")
 
@@ -91,6 +91,25 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With groups, all tests of a file without one are a group, too: one process makes what they share. Long
+    tests are not; they are handed out one by one, and in their order."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415  # not everybody has it
+
+    class LoadFilesAndGroups(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            found = super()._split_scope(nodeid)
+            file = nodeid.partition("::")[0]
+            is_long = file.removeprefix("tests/").startswith(_FIRST)
+            return found if found != nodeid or is_long else file
+
+    config.option.loadscopereorder = False
+    return LoadFilesAndGroups(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

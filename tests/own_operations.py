@@ -65,4 +65,4 @@ OWN = tuple(
 )
 """Their numbers are 5 to 14 on a machine with all of them, so that the last seven are ALU_HIGH's."""
 OWN_NAMES = "+" + ",".join(one.name for one in OWN)
-MACHINE: Config = NAMED["tiny"].override({"alu_ops": OWN_NAMES})
+MACHINE: Config = NAMED["tiny"].override({"block_out": 4, "alu_ops": OWN_NAMES})

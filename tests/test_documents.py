@@ -1,12 +1,14 @@
 """Commands and code in the documents work as printed."""
 
 import importlib
+import json
 import os
 import pkgutil
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +56,68 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M 
 _MARK = "--- next block ---"
 
 
+_INTERPRETER = """
+import json, os, sys, traceback
+import numpy
+from accel import *
+for line in sys.stdin:
+    request = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.chdir(request["folder"])
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            os.dup2(os.open(request[name], os.O_WRONLY | os.O_CREAT), number)
+        code = 0
+        try:
+            exec(compile(request["script"], "<document>", "exec"), {"__name__": "__main__"})
+        except BaseException:
+            traceback.print_exc()
+            code = 1
+        sys.stdout.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""Runs each script in a process of its own, and imports the package once for all of them."""
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[Callable[[str, Path], str]]:
+    """A function that runs a script in a folder, where every warning is an error, and returns its output."""
+    one_thread = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # the process forks
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", _INTERPRETER],
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | one_thread,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+
+        def outputs(script: str, folder: Path) -> str:
+            files = {name: folder.parent / f"{folder.name}.{name}" for name in ("stdout", "stderr")}
+            request = {"script": script, "folder": str(folder)} | {n: str(path) for n, path in files.items()}
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            code = process.stdout.readline()
+            errors = files["stderr"].read_text(encoding="utf-8")
+            assert code == "0\n", errors
+            assert all(line.startswith("wrote ") for line in errors.splitlines()), errors
+            return files["stdout"].read_text(encoding="utf-8")
+
+        yield outputs
+        process.stdin.close()
+
+
 _WITH_CODE = [path for path in DOCUMENTS if _BLOCK.search(path.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.parametrize("path", _WITH_CODE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_python(path: Path, tmp_path: Path) -> None:
+def test_python(path: Path, tmp_path: Path, interpreter: Callable[[str, Path], str]) -> None:
     """Run a document in one process. A text block right after a code block is the output of the code."""
     found = _BLOCK.findall(path.read_text(encoding="utf-8"))
     script = f"print({_MARK!r})\n".join(code for code, _ in found)
-    outputs = run(sys.executable, "-W", "error", "-c", script, folder=tmp_path).split(_MARK + "\n")
+    outputs = interpreter(script, tmp_path).split(_MARK + "\n")
     assert any(outputs)
     for (code, expected), printed in zip(found, outputs, strict=True):
         if expected:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from accel.base.records import as_dict, replace
+from accel.core.config import load_config
 from accel.hw.export.place_and_route import Design, Hop
 from bench import resources
 from tests.hw.export.test_place_and_route import recorded
@@ -48,6 +49,14 @@ def test_tables_are_written_between_the_marks(kept: Path, capsys: pytest.Capture
     once = page.read_text()
     assert resources.main(arguments) == 0
     assert page.read_text() == once
+
+
+def test_operations_of_a_file_are_added() -> None:
+    """The file is executed, so its operations exist afterwards."""
+    file = ROOT / "examples" / "operations" / "absolute_difference.py"
+    config = resources.with_operations(load_config("tiny"), [file])
+    assert config.label == "tiny with alu_ops=+absdiff"
+    assert resources.with_operations(load_config("tiny"), []).label == "tiny"
 
 
 def test_a_carry_chain_is_one_signal() -> None:

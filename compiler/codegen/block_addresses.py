@@ -92,7 +92,6 @@ class Addresses:
         """Keeps objects alive whose ids are keys of the caches above."""
 
     def pointer(self, region: Region, box: list[IterVar], env: Env) -> AccessPtr:
-        """Return a pointer to a region, with strides for the variables of ``box``."""
         place = self.place(region, self.elements[region.buffer])
         steps = self._strides(place, env)
         base = self._local(region, place, steps, env)

@@ -107,7 +107,6 @@ class CallEmission:
         return [self.group(leaf, *one) for one in together or [((), [part]) for part in parts]]
 
     def group(self, leaf: Call | AluCall, loops: tuple[int, ...], parts: list[Ranges]) -> CallGroup:
-        """Return a group of boxes that have equal extents along ``loops``."""
         deciding = self._values(leaf, {var: None for part in parts for var in part})
         return CallGroup(parts, Derived(deciding, lambda env: self._emission(leaf, loops, parts, env)))
 

@@ -90,7 +90,6 @@ def compile_schedule(
 def reorder_effects(
     schedule: Schedule, config: Config, *, fold: bool = True, without: Collection[str] = ()
 ) -> list[PassEffect]:
-    """Compile a schedule up to its instructions, and return the effect of each reorder pass."""
     off = checked_pass_names(without)
     emission = Emission(run_passes(Compilation(schedule=schedule, folds_bias=fold)).nest, config)
     return list(pass_effects(emission.program(), off))

@@ -18,14 +18,13 @@ from accel.core.instruction_access import dram_rows
 from accel.core.isa import SetAcc, SetInp, SetWgt
 
 MAX_CACHED_TRANSFERS = 1 << 16
-"""Cached transfers of one copy. Later iterations often transfer the same data again."""
+"""Per copy. Later iterations often transfer the same data again."""
 
 
 class _CopyPlan(NamedTuple):
     """The part of a copy that is the same in all iterations.
 
     Attributes:
-        is_store: whether it goes from a scratchpad to DRAM.
         dram_place: address of the DRAM region, in the scratchpad's elements.
         strides: DRAM elements from one copied block to the next along each dimension.
     """
@@ -135,7 +134,6 @@ class CopyEmission:
         )
 
     def _emit_settings(self, node: Copy) -> None:
-        """Emit the SET of a LOAD's signedness and zero point."""
         scope = node.target.buffer.scope
         if scope is None or not self._state.config.post or node.source.buffer.dtype == "int32":
             return

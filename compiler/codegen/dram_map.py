@@ -23,7 +23,6 @@ class DramTensor(Struct, frozen=True, kw_only=True, dict=True):
     """One packed copy of a tensor.
 
     Attributes:
-        part: its number among the parts of DRAM.
         memory: the memory id by whose elements it is addressed.
     """
 
@@ -40,7 +39,6 @@ class DramTensor(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of a row-major array."""
     strides = []
     step = 1
     for size in reversed(sizes):
@@ -84,7 +82,6 @@ class DramMap(Struct):
         return self.parts[tensor.part].offset
 
     def place(self, buffer: Buffer, element: Element, memory: IntEnum) -> DramTensor:
-        """Reserve room for a tensor in one layout, once."""
         key = (buffer, element)
         if key not in self.tensors:
             layout = blocked(buffer.shape, element)
@@ -98,7 +95,6 @@ class DramMap(Struct):
 
 
 def transfer_memory(dram: Buffer, local: Buffer, *, store: bool) -> IntEnum:
-    """Return the memory id of a transfer between a tensor and a scratchpad buffer."""
     if store:
         return Memory.OUT if dram.dtype in BYTES else Memory.ACC
     assert local.scope is not None

@@ -38,7 +38,6 @@ def cut_epilogue(
 
 
 def enclosing_range(ranges: Sequence[AccumulatorRange]) -> AccumulatorRange:
-    """Return the smallest range that holds all ranges."""
     return min(begin for begin, _ in ranges), max(end for _, end in ranges)
 
 

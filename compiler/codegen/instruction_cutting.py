@@ -17,26 +17,22 @@ NumberedPiece = tuple[int, Emitted]
 
 
 def start_of_run(emitted: Sequence[Emitted], end: int, belongs: Callable[[Emitted], bool]) -> int:
-    """Return the start of the run of instructions before ``end`` that all belong to it."""
     while end and belongs(emitted[end - 1]):
         end -= 1
     return end
 
 
 def end_of_run(emitted: Sequence[Emitted], begin: int, belongs: Callable[[Emitted], bool]) -> int:
-    """Return the end of the run of instructions from ``begin`` that all belong to it."""
     while begin < len(emitted) and belongs(emitted[begin]):
         begin += 1
     return begin
 
 
 def multiplies(one: Emitted) -> bool:
-    """Return whether an instruction computes products."""
     return isinstance(one.instruction, Gemm | Mac) and one.instruction.multiplies
 
 
 def range_of_store(one: Emitted) -> AccumulatorRange:
-    """Return the accumulators that a STORE reads."""
     store = one.instruction
     assert isinstance(store, Store)
     return store.sram_base, store.sram_base + store.sram_elements

@@ -47,8 +47,6 @@ keep this number."""
 
 
 class InterleaveEpilogues(ReorderPass, frozen=True):
-    """Interleave a tile's ALU passes and STOREs with the reset and first products of the next tile."""
-
     name = "interleave-epilogues"
     reason = (
         "A tile waits for the STOREs of its first accumulators, and not for those of the whole previous tile."
@@ -83,7 +81,7 @@ class _Boundary(Struct, frozen=True, kw_only=True):
     """The end of a tile and the start of the next one.
 
     Attributes:
-        begin: position of the first of ``passes`` in the new program.
+        begin: position of ``passes`` in the new program.
         resets, products: instructions of the next tile. ``products`` is its first product, or empty.
         resets_end: position after ``resets`` and the LOADs that follow them.
     """

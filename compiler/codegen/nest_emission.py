@@ -62,7 +62,6 @@ class Emission:
 
     @property
     def statements(self) -> list[tuple[Node, tuple[str, ...]]]:
-        """The statements by number, each with the names of the loops around it."""
         return self.state.statements.statements
 
     def program(self) -> EmittedProgram:

@@ -37,13 +37,11 @@ BUS_MARGIN_CYCLES = 16
 
 
 class PrefetchResiduals(ReorderPass, frozen=True):
-    """Move LOADs of residuals before earlier STOREs."""
-
     name = "prefetch-residuals"
     reason = "STOREs do not wait for residuals, because these were requested one DRAM latency earlier."
 
     def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Move the LOADs, unless the program also writes the tensors that they read."""
+        """Change nothing if the program also writes the tensors that the LOADs read."""
         residuals = {one.part for one in program.emitted if isinstance(one.instruction, LoadRes)}
         if any(isinstance(one.instruction, Store) and one.part in residuals for one in program.emitted):
             return program

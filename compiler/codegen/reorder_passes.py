@@ -69,7 +69,6 @@ class PassEffect(Struct, frozen=True, kw_only=True):
 
 
 def checked_pass_names(without: object) -> tuple[str, ...]:
-    """Return names of passes in the order of the list, or raise a ScheduleError for unknown ones."""
     if isinstance(without, str) or not isinstance(without, Collection):
         raise ScheduleError(f"without is {without!r}; it must be a list of names of reorder passes")
     for name in without:
@@ -79,7 +78,6 @@ def checked_pass_names(without: object) -> tuple[str, ...]:
 
 
 def reorder(program: EmittedProgram, without: Collection[str] = ()) -> EmittedProgram:
-    """Run all passes that apply to the machine, except those turned off."""
     for listed in REORDER_PASSES:
         if listed.applies_to(program.config) and listed.reorder.name not in without:
             program = listed.reorder.run(program)

@@ -44,7 +44,6 @@ from accel.core.config import Config
 from accel.core.isa import Alu, Load, Store
 
 STEP_COUNTS = (1, 2, 4)
-"""Numbers of last steps to try, in addition to none and all."""
 MAX_MICRO_OPS = 256
 """Limit for all pieces, because the program loads their micro-ops before its first product."""
 LAST_PRODUCTS_WINDOW = 8
@@ -55,8 +54,6 @@ WARM_UP_INSTRUCTIONS = 32
 
 
 class SplitLastSteps(ReorderPass, frozen=True):
-    """Run the last steps and the epilogue of the last tile piece by piece."""
-
     name = "split-last-steps"
     reason = "The last tile's ALU passes overlap its own LOADs and STOREs, because no next tile follows."
 

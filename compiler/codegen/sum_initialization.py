@@ -35,7 +35,6 @@ Elements = npt.NDArray[np.intp]
 
 
 def first_step(update: Call) -> Call:
-    """Return the call that writes a product where ``update`` would add it."""
     return replace(update, form="compute")
 
 

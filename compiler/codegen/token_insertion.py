@@ -28,7 +28,6 @@ from accel.core.scratchpad_specs import UOP, scratchpads_of
 from accel.proof.shared_dram import SharedDram
 
 _OUTER_UNITS = (Unit.LOAD, Unit.STORE)
-"""The compute unit's neighbours."""
 _FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 _POP_PREV, _POP_NEXT, _PUSH_PREV, _PUSH_NEXT = (1 << n for n in range(4))
 _FLAGS_SET: list[dict[str, Any]] = [
@@ -42,16 +41,12 @@ CARRIER = -1
 
 
 class Ordered(NamedTuple):
-    """A program with its tokens."""
-
     program: Distinct[Instruction]
     sources: Numbers
     """Each instruction's number in the input, or ``CARRIER``."""
 
 
 class Dependences(NamedTuple):
-    """The instructions that each instruction of a program waits for."""
-
     program: Distinct[Instruction]
     order: Order
     needed: dict[Unit, Numbers]
@@ -68,7 +63,6 @@ def insert_tokens(
     shared: SharedDram | None = None,
     after: Mapping[int, int] | None = None,
 ) -> Ordered:
-    """Return the program with tokens for its dependences and for ``after``."""
     return with_tokens(dependences(instructions, config, uop_words, shared), after)
 
 
@@ -127,7 +121,7 @@ class _Uops:
 
 
 def with_tokens(found: Dependences, after: Mapping[int, int] | None = None) -> Ordered:
-    """Return a program with tokens for its dependences.
+    """Return a program with tokens.
 
     ``after`` maps instructions to earlier ones of another unit to wait for although they do not conflict.
     """

@@ -25,13 +25,11 @@ from accel.core.scratchpad_specs import INP, WGT
 
 
 class WritePaddingOnce(ReorderPass, frozen=True):
-    """Remove rows of padding from LOADs whose buffer still holds these zeros."""
-
     name = "write-padding-once"
     reason = "Products do not wait for zeros that the scratchpad holds already."
 
     def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Remove redundant rows. LOADs must have their final order."""
+        """LOADs must have their final order."""
         loads = (one.instruction for one in program.emitted if isinstance(one.instruction, Load))
         if not any(map(_has_zero_rows, loads)):
             return program

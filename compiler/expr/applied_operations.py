@@ -39,7 +39,6 @@ class Applied(Function, frozen=True):
 
 
 def operation_values(name: str, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """Values of a declared operation. The integers broadcast."""
     left, right = np.broadcast_arrays(x.astype(np.int32), y.astype(np.int32))
     return find_operation(name).function(left, right)
 

@@ -249,7 +249,6 @@ def _linear_bounds(form: Linear) -> tuple[int, int]:
 
 
 def variables(expr: Expr) -> list[IterVar]:
-    """The distinct variables of an expression, in order of appearance."""
     return list(dict.fromkeys(node for node in walk(expr) if isinstance(node, IterVar)))
 
 
@@ -327,7 +326,6 @@ class Derived(Generic[ValueT]):
 
 
 def values_of(exprs: Iterable[Expr]) -> list[Known[int]]:
-    """Caches of the distinct expressions that have variables."""
     return [value_of(expr) for expr in dict.fromkeys(exprs) if variables(expr)]
 
 
@@ -339,19 +337,16 @@ def without(inner: Collection[IterVar], exprs: Iterable[Expr]) -> Iterator[Expr]
 
 
 def value_of(expr: Expr) -> Known[int]:
-    """A cache of an expression's values."""
     return Known(variables(expr), lambda values: evaluate(expr, values))
 
 
 def ceil_div(expr: Expr, divisor: int) -> Expr:
-    """``expr / divisor``, rounded up."""
     if isinstance(expr, Binary) and expr.op == "min":
         return simplify(Binary("min", ceil_div(expr.a, divisor), ceil_div(expr.b, divisor)))
     return simplify(Binary("//", Binary("+", expr, Const(divisor - 1)), Const(divisor)))
 
 
 def at_zero(expr: Expr, inner: set[IterVar]) -> Expr:
-    """``expr`` with the variables in ``inner`` set to zero."""
     return simplify(
         rewrite(expr, lambda node: Const(0) if isinstance(node, IterVar) and node in inner else None)
     )

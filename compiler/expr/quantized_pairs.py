@@ -75,8 +75,6 @@ def combination_from_data(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class PairFunction(Function, frozen=True):
-    """A function of two values."""
-
     left: Expr
     right: Expr
 
@@ -88,8 +86,6 @@ class PairFunction(Function, frozen=True):
 
 
 class FloatPairFunction(PairFunction, frozen=True):
-    """A function of two quantized values in floating point."""
-
     RESULT: ClassVar[str]
 
     how: Combination

@@ -80,7 +80,6 @@ class Expr:
         return Binary("<<", self, as_expr(other))
 
     def astype(self, dtype: str) -> Expr:
-        """See :func:`cast`."""
         return cast(self, dtype)
 
     def __bool__(self) -> bool:
@@ -210,7 +209,6 @@ _ASSOCIATIVE = {"+": ("+", "-"), "*": ("*",)}
 
 
 def as_expr(value: Expr | int) -> Expr:
-    """An expression, or an integer as one."""
     if isinstance(value, Expr):
         return value
     number = plain_integer(value)
@@ -262,7 +260,6 @@ def check_dtype(dtype: str) -> Dtype:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The operands of a node."""
     if isinstance(expr, Const | IterVar):  # most nodes
         return ()
     if isinstance(expr, Binary):
@@ -279,7 +276,6 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """Yield a node and all its descendants, operands in order."""
     left = [expr]
     while left:
         one = left.pop()
@@ -309,7 +305,6 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def substitute(expr: Expr, values: dict[IterVar, Expr]) -> Expr:
-    """Replace iteration variables."""
     return rewrite(expr, lambda node: values.get(node) if isinstance(node, IterVar) else None)
 
 
@@ -319,7 +314,7 @@ def arithmetic(expr: Expr) -> Expr:
 
 
 def without_zero(expr: Expr) -> tuple[Expr, int | None]:
-    """The value and the zero point subtracted from it, or ``expr`` and None."""
+    """The value and its zero point, or ``expr`` and None."""
     if isinstance(expr, Cast) and expr.to == "int16":
         inner = expr.value
         if isinstance(inner, Binary) and inner.op == "-" and isinstance(inner.b, Const):

@@ -52,7 +52,6 @@ def window_axes_of(workload: Workload) -> tuple[WindowAxis, WindowAxis]:
 
 
 def window_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapping]:
-    """Yield the plain mapping of a convolution, then those that may be faster."""
     yield plain_mapping(workload)
     for splits in _promising_splits(workload, config):
         try:
@@ -62,7 +61,6 @@ def window_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapp
 
 
 def find_window_mapping(workload: Workload, name: str) -> OperatorMapping:
-    """Return a convolution's mapping by its name."""
     if name == PLAIN:
         return plain_mapping(workload)
     splits = _parse(workload, name)
@@ -75,7 +73,6 @@ def find_window_mapping(workload: Workload, name: str) -> OperatorMapping:
 
 
 def split_mapping(workload: Workload, splits: Splits) -> OperatorMapping:
-    """Return the mapping of a convolution with split axes."""
     if all(one.is_plain for one in splits):
         return plain_mapping(workload)
     return OperatorMapping(
@@ -108,7 +105,6 @@ def _parse(workload: Workload, name: str) -> Splits:
 
 
 def mapping_name(splits: Splits) -> str:
-    """Return the mapping's name."""
     down, across = splits
     if splits == _pixel_splits((down.axis, across.axis)):
         return _PIXELS

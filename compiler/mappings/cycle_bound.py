@@ -32,7 +32,6 @@ class _Work(NamedTuple):
 
 
 def least_cycles(workload: Workload, config: Config) -> float:
-    """Return a lower bound on the cycles of any program of the executed workload."""
     shape = planner_of(workload).features(workload, config)
     work = _pool_work(shape, config) if isinstance(shape, PoolShape) else _sum_work(shape, config)
     pace = 1.0 if isinstance(shape, PoolShape) else shape.store_pace(config)

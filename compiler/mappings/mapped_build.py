@@ -29,9 +29,7 @@ def compile_mapped(
     """Compile a schedule of a mapping's operator.
 
     Args:
-        schedule: all its stages in scratchpads are tensorized or copies.
         constants: inputs of the mapping's ``source`` with known values.
-        without: names of reorder passes to turn off.
         like: the program of an operator that differs only in scales of quantization, with the same mapping.
     """
     source = mapping.source
@@ -62,6 +60,5 @@ def _pack(mapping: OperatorMapping, constants: Mapping[str, npt.NDArray[Any]]) -
 
 
 def with_views(image: Image, views: Mapping[str, View]) -> Image:
-    """Let the host pack a program's tensors by views."""
     tensors = tuple(replace(one, view=views.get(one.name)) for one in image.tensors)
     return replace(image, tensors=tensors)

@@ -49,7 +49,6 @@ def split_convolution(workload: Workload, splits: Splits) -> Workload:
 
 
 def is_product(workload: Workload, splits: Splits) -> bool:
-    """Return whether no axis remains of an ungrouped convolution."""
     return workload.parameters["groups"] == 1 and all(one.is_single_product for one in splits)
 
 
@@ -116,7 +115,7 @@ def _data_view(workload: Workload, splits: Splits) -> View:
 
 
 def _weight_view(workload: Workload, splits: Splits) -> View:
-    """Return the view of the weights. Positions within a block take the place of strips."""
+    """Positions within a block take the place of strips."""
     down, across = splits
     sizes = workload.parameters
     columns = sizes["IC"] // sizes["groups"]
@@ -145,7 +144,7 @@ def _weight_view(workload: Workload, splits: Splits) -> View:
 
 
 def _channel_view(workload: Workload, splits: Splits) -> View:
-    """Return the view of a residual per channel, which each strip and position repeats."""
+    """Each strip and position repeats the residual of a channel."""
     assert workload.residual is not None
     down, across = splits
     sizes = workload.parameters

@@ -90,8 +90,8 @@ def choose_mapping(
     """Choose a mapping and find the plans of its operator.
 
     Args:
-        mapping: a name, or ``auto`` for the fastest. With a given tile, ``auto`` is the plain mapping. A
-            product that needs padding always has the mapping ``padded`` instead of ``plain``.
+        mapping: a name or ``auto``. With a given tile, ``auto`` is the plain mapping. A product that needs
+            padding always has the mapping ``padded`` instead of ``plain``.
         keep_results: whether to consider only mappings that do not change the output's layout in DRAM.
         quick: see :func:`~accel.compiler.plans.plan_search.search`.
     """
@@ -124,7 +124,6 @@ def choose_mapping(
 
 
 def find_mapping(workload: Workload, name: str) -> OperatorMapping:
-    """Return an operator's mapping by its name."""
     if workload.name in _MAPPED:
         return _MAPPED[workload.name][1](workload, name)
     if name != PLAIN:

@@ -50,7 +50,6 @@ class PictureSplit(Struct, frozen=True, kw_only=True):
 
 
 def pool_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapping]:
-    """Yield the plain mapping of a pooling, then those that may be faster."""
     yield plain_mapping(workload)
     needed = config.batch // gcd(config.batch, workload.parameters["N"])
     for groups in _divisors(needed):

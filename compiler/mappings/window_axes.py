@@ -17,8 +17,6 @@ from msgspec import Struct
 
 
 class WindowAxis(Struct, frozen=True, kw_only=True):
-    """Windows along one axis."""
-
     size: int
     taps: int
     stride: int

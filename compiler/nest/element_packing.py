@@ -88,8 +88,7 @@ def element_of(region: Region, dims: tuple[int | None, ...], shape: tuple[int, .
 def _store_epilogue_elements(
     node: StoreEpilogue, found: Mapping[Buffer, tuple[Element, str]]
 ) -> Iterator[tuple[Region, Element]]:
-    """Return the elements of the store unit's operands. Results and residuals have the accumulators' element,
-    parameters its number of channels."""
+    """Results and residuals have the accumulators' element, parameters its number of channels."""
     name = node.source.buffer.name
     if node.source.buffer not in found:
         raise TensorizeError(f"{name} is only used by an epilogue; no intrinsic determines its elements")
@@ -146,7 +145,6 @@ def _check_scope(buffer: Buffer, element: Element) -> None:
 
 
 def block_shape(element: Element, dimensions: int) -> tuple[int, ...]:
-    """Return the block's size along each dimension of a buffer."""
     sizes = {d: size for d, size in element if d is not None}
     return tuple(sizes.get(d, 1) for d in range(dimensions))
 

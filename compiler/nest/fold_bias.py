@@ -48,7 +48,6 @@ class _Tile(Struct, frozen=True):
 
 
 def fold_bias(nest: Nest) -> Nest:
-    """Fold reset and bias wherever possible."""
     folding = _Folding(nest)
     body = folding.rewrite(nest.body)
     clears = tuple(ZeroBuffer(buffer, stage=buffer.name) for buffer in folding.cleared)

@@ -22,8 +22,6 @@ COMMUTATIVE = ("+", "*", "min", "max")
 
 
 class BlockLoop(Struct, frozen=True):
-    """A loop of the block."""
-
     var: IterVar
     extent: Expr
     span: int

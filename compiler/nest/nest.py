@@ -106,8 +106,6 @@ class For(Node, Struct, frozen=True):
 
 
 class Guard(Node, Struct, frozen=True):
-    """Run the body if all conditions hold."""
-
     conditions: tuple[Condition, ...]
     body: tuple[Node, ...]
 
@@ -211,8 +209,6 @@ class ConstantTable(HostConstant, frozen=True):
 
 
 class IdentityMatrix(HostConstant, frozen=True):
-    """An identity matrix."""
-
     @property
     def value(self) -> npt.NDArray[np.int8]:
         return np.eye(self.target.shape[0], dtype=np.int8)
@@ -342,7 +338,6 @@ class Nest:
 
 
 def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
-    """Yield all nodes of a nest, outer before inner."""
     for node in nodes:
         yield node
         if isinstance(node, For | Guard | TileEpilogue):

@@ -75,7 +75,6 @@ PASSES = (
 
 
 def run_passes(compilation: Compilation, *, to: str | None = None) -> Compilation:
-    """Run all passes, or those up to the one named ``to``."""
     for one in PASSES:
         compilation = one.run(compilation)
         if VERIFY_AFTER_PASSES:

@@ -63,7 +63,7 @@ class NestError(Exception):
 
 
 def verify_nest(nest: Nest, *, allows_vthreads: bool = True) -> None:
-    """Raise a NestError for an invalid nest. ``allows_vthreads`` permits loops over virtual threads."""
+    """Raise a NestError for an invalid nest."""
     _Verifier(nest, allows_vthreads).run()
 
 

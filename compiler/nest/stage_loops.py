@@ -186,7 +186,6 @@ def inner_region(nest: StageNest, position: int) -> Region | None:
 
 
 def block_loops(nest: StageNest, block: int) -> list[BlockLoop]:
-    """Return the loops of a stage's tensorized block."""
     stage = nest.stage
     widths = {r.inner: r.factor for r in stage.relations if isinstance(r, Split)}
     roots = {*stage.axis, *stage.reduce_axis}

@@ -41,7 +41,6 @@ from accel.compiler.nest.nest_text import format_region
 
 
 def lower_threads(nest: Nest) -> Nest:
-    """Replace virtual threads by ordinary loops."""
     while True:
         loop = _innermost_thread_loop(nest.body)
         if loop is None:

@@ -26,7 +26,6 @@ class Mean(Struct, frozen=True):
 
     Attributes:
         factors: the multiplier for each number of values.
-        shift: number of bits by which products are shifted right.
     """
 
     factors: dict[int, int]
@@ -38,7 +37,6 @@ class Mean(Struct, frozen=True):
         return not self.offset and not self.shift and set(self.factors.values()) == {1}
 
     def apply(self, sums: Expr, factor: Expr | int) -> Expr:
-        """Return one element's mean. ``factor`` is the multiplier for its number of values."""
         scaled = (Scale(as_expr(factor)), Shift(self.shift))
         return Finished(sums, (Offset(self.offset), *scaled) if self.offset else scaled)
 

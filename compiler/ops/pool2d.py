@@ -39,7 +39,6 @@ ROWS = "rows"
 
 
 def sliding_of(workload: Workload) -> Sliding:
-    """Return the windows of a pooling."""
     sizes = workload.parameters
     pairs = {key: (sizes[key][0], sizes[key][1]) for key in ("kernel", "stride", "dilation")}
     top, left, bottom, right = sizes["padding"]

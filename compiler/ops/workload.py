@@ -102,7 +102,6 @@ class Workload:
 
 
 def check_sizes(**sizes: object) -> tuple[int, ...]:
-    """Return sizes as Python integers. Raise a ShapeError for others."""
     return tuple(check_integer(name, size) for name, size in sizes.items())
 
 
@@ -264,7 +263,6 @@ def has_two_zeros(workload: Workload) -> bool:
 
 
 def parameters_of(epilogue: Epilogue | Quantized, bias: bool) -> dict[str, Any]:
-    """Return an epilogue's parameters as plain data, with the bias."""
     return {"bias": bool(bias)} | epilogue.to_dict()
 
 

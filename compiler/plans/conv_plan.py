@@ -49,7 +49,6 @@ class ConvPlan(Struct, frozen=True, kw_only=True):
 
 
 def conv_table(plans: Sequence[ConvPlan]) -> PlanTable:
-    """Return the table of plans."""
     return PlanTable.from_rows(
         [
             (

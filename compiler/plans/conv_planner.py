@@ -41,7 +41,6 @@ def conv_candidates(
 
 
 def all_conv_candidates(shape: ConvShape, config: Config) -> list[Candidate[ConvPlan]]:
-    """Return all plans, see ``Planner.enumerate``."""
     return [
         candidate
         for variant in shape.residual_variants()

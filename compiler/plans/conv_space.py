@@ -84,7 +84,6 @@ def fitting_plans(
 
 
 def smallest_conv_needs(shape: ConvShape, config: Config) -> dict[str, int]:
-    """Return the elements of each scratchpad for the smallest tiles."""
     return smallest_needs(shape.residual_variants(), config, _tile_sizes(shape, {}))
 
 

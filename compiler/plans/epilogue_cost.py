@@ -19,7 +19,6 @@ class EpilogueCost(Struct, frozen=True, kw_only=True):
         reset_passes: passes before the products, 0 or 1.
         folds_bias: whether the reset also adds the bias.
         in_store: whether the store unit requantizes the sums, with parameters from PAR.
-        shares_parameters: whether all channels have the same parameters.
     """
 
     passes: int
@@ -31,7 +30,6 @@ class EpilogueCost(Struct, frozen=True, kw_only=True):
 
 
 def epilogue_cost(workload: Workload, config: Config, sum_length: int) -> EpilogueCost:
-    """Return the cost of a workload's epilogue with sums of ``sum_length`` products."""
     folds_bias, passes = workload.epilogue.folds(sum_length), workload.epilogue.passes(sum_length)
     if has_store_epilogue(workload, config):
         shares = shared_parameter_block(workload, config) is not None
@@ -77,7 +75,6 @@ def has_channel_residual(workload: Workload) -> bool:
 
 
 def stored_element_bytes(workload: Workload, config: Config) -> int:
-    """Return the bytes of an element of the output in DRAM."""
     return config.acc_element_bytes if workload.output.dtype == "int32" else config.out_element_bytes
 
 

@@ -58,7 +58,6 @@ def gemm_candidates(
 
 
 def all_gemm_candidates(shape: GemmShape, config: Config) -> list[Candidate[GemmPlan]]:
-    """Return all plans, see ``Planner.enumerate``."""
     tile_sizes = _tile_sizes(shape, {}) | _SINGLE
     spaces = [_gemm_space(variant, config, {}) for variant in shape.residual_variants()]
     return [

@@ -166,7 +166,6 @@ class ActiveClocks:
         np.maximum(self.compute, ready, out=self.compute)
 
     def wait_for_first_piece(self, sets: IntArray) -> None:
-        """Let the compute unit wait until the previous tile's first piece is stored."""
         self.partly_stored.take(sets, out=self._arrival, mode="clip")
         self._arrival += self.write_latency
         np.maximum(self.compute, self._arrival, out=self.compute)

@@ -114,7 +114,6 @@ class _Pipeline:
         return early.extended(self._step_table(model, numbers, cut, rest))
 
     def predict(self) -> Predictions:
-        """Execute all plans and return their predictions in the model's order."""
         clocks, sample = self.clocks, self.sample
         self._issue_first_loads()
         measure_at, skip_at = _plans_by_step(sample.measured_from), _plans_by_step(sample.first)

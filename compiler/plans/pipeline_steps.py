@@ -43,7 +43,6 @@ class StepTable(Struct):
         accumulator_set: index of the tile's accumulators, below the number of threads.
         residual_loads: LOADs of the residual by the load unit.
         overlapped_slots: last slots of the step, during which the tile's first pieces are stored.
-        store_pieces: pieces that the tile is stored in.
         padding_words: zero words that the operand LOADs write.
         store_unit_beats: beats of the store unit's LOADs.
     """
@@ -103,7 +102,6 @@ class PlanWork(Struct, frozen=True, kw_only=True):
         reload_beats: beats of that data for all threads, or 0.
         reload_steps: steps over which these loads are spread, or 0 if they are issued together.
         threads: virtual threads, which is the number of operand buffers.
-        slots: slots of the compute unit.
         load_bytes: operand bytes, or, without operands, the bytes that the compute unit loads first.
         compute_start, port_start, load_start: cycles in which units and read port become free.
         late_acc_beats: as in :class:`~accel.compiler.plans.program_start.ProgramStart`.

@@ -26,7 +26,6 @@ class Prediction(Struct, frozen=True, kw_only=True):
     """Cycles that the analytical model predicts for a plan.
 
     Attributes:
-        cycles: cycles of the whole program.
         compute, load, store: cycles in which each unit is busy.
     """
 

@@ -39,11 +39,8 @@ _REFINED_PLANS = 3
 """Best plans whose neighbours are predicted."""
 _REFINEMENT_ROUNDS = 3
 _QUICK_PER_KIND = 1
-"""Plans of each kind that a quick search predicts."""
 _QUICK_BEST = 24
-"""Plans of any kind that a quick search predicts in addition."""
 _QUICK_STEPS = 48
-"""Steps that a quick search executes of each plan."""
 _MIN_GAIN = 0.0002
 """Share of cycles that a round of refinement must save for another round."""
 _MAX_LAG_SHARE = 0.06
@@ -98,7 +95,6 @@ def search(
 
 
 def merge_rankings(rankings: Sequence[list[Candidate[PlanT]]]) -> list[Candidate[PlanT]]:
-    """Merge candidates of one operator, best first."""
     if len(rankings) == 1:
         return rankings[0]
     every = [candidate for ranking in rankings for candidate in ranking]

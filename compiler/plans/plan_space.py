@@ -96,7 +96,6 @@ def residencies_with(fixed_sizes: Mapping[str, int] | None) -> Sequence[tuple[in
 
 
 def default_thread_counts(*, quick: bool) -> Sequence[int]:
-    """Return the numbers of virtual threads to try by default."""
     return _QUICK_THREAD_COUNTS if quick else THREAD_COUNTS
 
 

@@ -68,7 +68,6 @@ class PoolShape(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def pool_shape(workload: Workload, config: Config) -> PoolShape:
-    """Return the features of max pooling."""
     sizes = workload.parameters
     return PoolShape(
         batches=-(-sizes["N"] // config.batch),

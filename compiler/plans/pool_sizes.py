@@ -27,7 +27,6 @@ class TileSpan(NamedTuple):
     Attributes:
         part: outputs of a tile that is not the last.
         inputs: rows or columns of the input that it needs.
-        comparisons: comparisons of the ALU for all outputs.
     """
 
     begin: IntArray

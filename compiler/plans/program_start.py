@@ -22,7 +22,6 @@ class ProgramStart:
     """Cycles in which units and the read port become free for the first step, one array element per plan.
 
     Attributes:
-        compute, port, load: cycles in which the compute unit, the read port and the load unit are free.
         late_acc_beats: beats of the compute unit's second LOAD, if it follows the operands of the first step,
             else 0. It loads the bias, or micro-ops that only steps after the bias need.
     """

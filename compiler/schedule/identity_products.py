@@ -24,7 +24,6 @@ from accel.compiler.expr.tensor_expressions import Tensor, reduction
 
 
 def unit_element(axes: tuple[IterVar, ...]) -> Expr:
-    """Return an element of the identity matrix."""
     row, column = axes
     return Cast(Guarded(Const(1), ((row, column + 1), (column, row + 1))), "int8")
 

@@ -86,7 +86,6 @@ def parameter_element(path: StorePath, axes: tuple[IterVar, IterVar]) -> Expr:
 
 
 def store_look_up(name: str, body: Expr) -> StoreLookUp:
-    """Return the look-up of a stage that the store unit computes."""
     finished = body.value if isinstance(body, Cast) else body
     ops = finished.ops if isinstance(finished, Finished) else ()
     found = next((op for op in ops if isinstance(op, StoreLookUp)), None)

@@ -472,7 +472,6 @@ class StageGraph:
         return [s for s in self.stages if any(read.tensor is tensor for read in reads(s.body))]
 
     def depends(self, stage: Stage, tensor: Tensor) -> bool:
-        """Whether ``stage`` reads ``tensor``, directly or through others."""
         direct = {read.tensor for read in reads(stage.body)}
         return tensor in direct or any(self.depends(s, tensor) for s in self.stages if s.tensor in direct)
 

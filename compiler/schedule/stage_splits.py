@@ -32,8 +32,6 @@ class Fuse(Struct, frozen=True):
 
 
 class ThreadAxis(Struct, frozen=True):
-    """A thread axis, to which ``bind`` binds a loop."""
-
     name: str
 
 
@@ -49,7 +47,6 @@ def thread_axis(name: str = "vthread") -> ThreadAxis:
 
 
 def check_threads(threads: object) -> int:
-    """Return a number of virtual threads, or raise a ScheduleError."""
     return check_integer("the number of virtual threads", threads, error=ScheduleError)
 
 
@@ -78,8 +75,7 @@ class Loops(ABC):
         """Refuse a loop that compute_at or tensorize has named."""
 
     @abstractmethod
-    def _record_step(self, op: str, **arguments: Any) -> None:
-        """Append an operator's call to the schedule's steps."""
+    def _record_step(self, op: str, **arguments: Any) -> None: ...
 
     # --- operators -------------------------------------------------------------------------------
 

@@ -23,7 +23,6 @@ def _phase_of(node: Expr, source: Tensor, d: int, step: int) -> tuple[int, Expr]
 
 
 def phases_read(source: Tensor, bodies: Iterable[tuple[str, Expr]], d: int, step: int) -> list[int]:
-    """Return the numbers of the phases that are read."""
     found = set()
     for name, body in bodies:
         for read in reads(body):

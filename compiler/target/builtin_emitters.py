@@ -186,7 +186,6 @@ def _most_iterations(config: Config) -> int:
 def _cut(
     template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis], number: int
 ) -> list[Emitted]:
-    """Cut an axis that is too long for a loop."""
     axis, limit = axes[number], _most_iterations(config)
     emitted = []
     for begin in range(0, axis.extent, limit):

@@ -215,7 +215,6 @@ class StoreIntrin(Intrinsic):
 
 
 def check_intrinsic(intrin: object) -> Intrinsic:
-    """Return ``intrin``, or raise a ScheduleError if it is not an intrinsic."""
     if isinstance(intrin, Intrinsic):
         return intrin
     raise ScheduleError(

@@ -104,13 +104,11 @@ def dma_copy2d(config: Config) -> CopyIntrin:
 
 @lru_cache(maxsize=64)
 def alu(config: Config) -> AluIntrin:
-    """Chains of in-place operations on accumulators."""
     return AluIntrin(name="alu", block=(config.batch, config.block_out))
 
 
 @lru_cache(maxsize=64)
 def post(config: Config) -> StoreIntrin:
-    """Requantization, and combination with a residual, on the way to DRAM."""
     return StoreIntrin(name="post")
 
 

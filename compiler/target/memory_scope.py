@@ -33,12 +33,10 @@ class Scope(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def depth(self) -> int:
-        """Number of elements."""
         return self.scratchpad.depth(self.config)
 
     @cached_property
     def element(self) -> tuple[int, int]:
-        """Rows and columns of one element."""
         rows, columns = self.scratchpad.shape(self.config)
         return rows, columns
 
@@ -51,7 +49,6 @@ class Scope(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def scopes(config: Config) -> dict[str, Scope]:
-    """Return a machine's scopes by name."""
     own = (
         route
         for route in routes_of(Load, config).values()
@@ -62,7 +59,6 @@ def scopes(config: Config) -> dict[str, Scope]:
 
 
 def check_scope(scope: object) -> Scope:
-    """Return ``scope``, or raise a ScheduleError if it is not a scope."""
     if isinstance(scope, Scope):
         return scope
     raise ScheduleError(f"{scope!r} is not a memory scope; take a machine's, as machine.acc_buffer")

@@ -11,7 +11,6 @@ from accel.core.isa import SIZE_BITS, LoadRes, StoreAdd, StoreMul, StoreReq
 
 StoreReqT = TypeVar("StoreReqT", bound=StoreReq)
 _LONGEST = (1 << SIZE_BITS) - 1
-"""Largest x_size, y_size and x_stride."""
 
 
 class _Dim(NamedTuple):

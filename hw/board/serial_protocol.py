@@ -43,8 +43,6 @@ class Operation(IntEnum):
 
 
 class Status(IntEnum):
-    """The result of a request."""
-
     OKAY = 0
     REFUSED = 1
     """The register answers with an error."""
@@ -65,8 +63,6 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """A reply."""
-
     operation: int
     tag: int
     status: int
@@ -74,8 +70,6 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class Info(Struct, frozen=True, kw_only=True):
-    """A board's description of itself."""
-
     version: int
     word_bytes: int
     memory_bytes: int

@@ -74,7 +74,6 @@ class Pll(Struct, frozen=True, kw_only=True):
 
 
 def bit_cycles(mhz: float, rate: int) -> int:
-    """Return a bit's length in clock cycles."""
     exact = mhz * 1e6 / rate
     cycles = round(exact)
     if cycles < 4 or abs(cycles / exact - 1) > _RATE_ERROR:

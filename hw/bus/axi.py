@@ -95,8 +95,6 @@ class Axi4Write(Signature):
 
 
 class Axi4(Signature):
-    """An AXI4 manager."""
-
     def __init__(self, config: Config) -> None:
         super().__init__({**Axi4Read(config).members, **Axi4Write(config).members})
 
@@ -165,12 +163,10 @@ def every_burst(address: Any, config: Config) -> Sequence[Assign]:
 
 
 def manager_ports(config: Config) -> dict[str, Member]:
-    """Return the ports of an AXI4 manager."""
     return ports(Axi4(config), MANAGER)
 
 
 def subordinate_ports() -> dict[str, Member]:
-    """Return the ports of an AXI4-Lite subordinate."""
     return ports(AxiLite().flip(), SUBORDINATE)
 
 

@@ -16,8 +16,6 @@ from accel.hw.datapath.word_layouts import BEATS_BITS, kind_bits, log2, minimum
 
 
 class RowsLayout(data.StructLayout):
-    """A transfer's rows in DRAM."""
-
     def __init__(self, config: Config) -> None:
         super().__init__(
             {

@@ -168,7 +168,6 @@ def cause_of(m: Module, known: data.View, box: Any) -> Signal:
 
 
 def byte_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
-    """Return the faults of the load unit's SETs."""
     low, high = (Mux(setting.unsigned, *ends) for ends in ((0, -128), (255, 127)))
     beyond = (setting.zero < low) | (setting.zero > high)
     return [((setting.opcode == Opcode.SET) & beyond, Cause.ZERO_POINT)]
@@ -217,7 +216,6 @@ def is_finished(memory: Value, config: Config) -> Value:
 
 
 def takes_residuals(memory: Value, config: Config) -> Value:
-    """Return whether a memory id selects STORE.ADD or STORE.MUL."""
     return _is_one_of(memory, RESIDUAL_STORES, config)
 
 
@@ -227,7 +225,6 @@ def _is_one_of(memory: Value, wanted: Iterable[Finishing], config: Config) -> Va
 
 
 def operand_first(store: Any, operand: StoreOperand) -> Value:
-    """Return an operand's first element in a requantizing STORE."""
     field: Value = getattr(store, operand.field)
     return field - operand.offset if operand.offset else field
 
@@ -270,7 +267,6 @@ def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
 
 
 def is_alu(alu: Any, config: Config) -> Value:
-    """Return whether an instruction, viewed as ALU, is one."""
     is_low = alu.opcode == Opcode.ALU
     return is_low | (alu.opcode == Opcode.ALU_HIGH) if exists(AluHigh, config) else is_low
 
@@ -282,7 +278,6 @@ def operation_number(alu: Any, config: Config) -> Value:
 
 
 def lacks_operation(code: Value, config: Config) -> Value:
-    """Return whether the machine lacks an operation number."""
     codes = [int(one) for one in config.operations]
     if codes == list(range(len(codes))):
         return code > codes[-1]
@@ -307,5 +302,4 @@ def _taps_beyond(setting: Any, config: Config) -> Value:
 
 
 def loops_run(loops: Any) -> Value:
-    """Return whether an instruction executes any micro-op."""
     return (loops.iter_out != 0) & (loops.iter_in != 0) & (loops.uop_begin < loops.uop_end)

@@ -18,12 +18,10 @@ Chosen = Mapping[type[Loops], Value]
 
 
 def operand_of(cls: type[Loops], name: str) -> Operand | None:
-    """Return the operand that a micro-op field indexes, or None."""
     return next((operand for operand in cls.OPERANDS if operand.name == name), None)
 
 
 def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: Config) -> Value:
-    """Return a loop factor of the chosen class."""
     found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
     for cls in _classes(chosen, config):
         for slot in class_slots(cls, config):

@@ -46,15 +46,11 @@ def lane_steps(*, multiplies: bool) -> tuple[int, ...]:
 
 
 class RangeLayout(data.StructLayout):
-    """A result's zero point, lowest and highest value."""
-
     def __init__(self) -> None:
         super().__init__({name: signed(RESULT_BITS) for name in ("zero", "low", "high")})
 
 
 class AddLayout(data.StructLayout):
-    """The factors of a residual addition or product."""
-
     def __init__(self) -> None:
         super().__init__(
             {

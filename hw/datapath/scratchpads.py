@@ -146,7 +146,6 @@ def _ones(value: Value) -> Value:
 
 
 def bank_of(index: Value, banks: int) -> Value:
-    """Return an element's bank."""
     return index[: log2(banks)] if banks > 1 else Const(0, 1)
 
 
@@ -362,13 +361,11 @@ class Scratchpad(wiring.Component):
 
 
 def access_ports(unit: Unit, config: Config) -> dict[str, Any]:
-    """Return a unit's ports for :class:`Access`."""
     pads = (pad for pad in scratchpad_specs.scratchpads_of(config).values() if pad.filled_by is unit)
     return {f"{pad}_access": In(Access(pad, config)) for pad in pads}
 
 
 def connect_access(m: Module, unit: wiring.Component, pad: Scratchpad) -> None:
-    """Connect the ports of :func:`access_ports` with a scratchpad."""
     access = getattr(unit, f"{pad.holds}_access")
     with m.If(access.preload):
         m.d.comb += [

@@ -18,8 +18,6 @@ _LATEST = 64
 
 
 class Burst(Struct):
-    """A requested burst."""
-
     address: int
     beats: int
     ordinal: int
@@ -28,8 +26,6 @@ class Burst(Struct):
 
 
 class ReadBeat(Struct):
-    """A beat on the read data channel."""
-
     data: int
     response: int
     last: bool

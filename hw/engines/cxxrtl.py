@@ -103,8 +103,10 @@ _BODY = """\
 
 
 def cxxrtl(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
-    """Build and load the design with CXXRTL."""
     flags = [f"-O{optimize}", "-DNDEBUG", f"-I{_runtime()}", *(["-DWAVES"] if wave else [])]
+    if optimize == 0:
+        # inlining, which CXXRTL's header forces even without optimization, takes three times the compile time
+        flags.append("-D__always_inline__=__unused__")
 
     def generate(config: Config, folder: Path) -> Sequence[model_cache.Source]:
         return _generate(config, folder, waves=wave is not None)

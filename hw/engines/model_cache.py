@@ -37,8 +37,6 @@ _DECLARATIONS = Path(units.__file__).parent
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """A C++ file and its own compiler flags."""
-
     path: Path
     flags: tuple[str, ...] = ()
 
@@ -201,7 +199,6 @@ def _compile(source: Path, target: Path, flags: Sequence[str]) -> None:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """Run a tool, and return its output."""
     done = run_program(command, environment=environment)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "rror" in line] or done.stderr.splitlines()

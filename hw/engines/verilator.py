@@ -124,7 +124,6 @@ def _wave_flags(form: str | None) -> list[str]:
 
 
 def includes() -> list[str]:
-    """Return the compiler flags for Verilator's headers."""
     headers = installed() / "include"
     return [f"-I{headers}", f"-I{headers / 'vltstd'}"]
 

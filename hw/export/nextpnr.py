@@ -105,7 +105,6 @@ class _StuckError(Exception): ...
 
 
 def native() -> Path | None:
-    """Return a native nextpnr, if there is one."""
     named = os.environ.get(NEXTPNR_VARIABLE, "")
     found = shutil.which(named or _NATIVE)
     if named and found is None:
@@ -157,12 +156,10 @@ def expected(log: Path) -> float | None:
 
 
 def rounds(log: Path) -> int:
-    """Count the routing rounds."""
     return len(_ROUND.findall(_text(log)))
 
 
 def is_stuck(log: Path) -> bool:
-    """Return whether the router makes no progress."""
     past, share, least = STUCK
     found = [int(count) for count in _ROUND.findall(_text(log))]
     return len(found) > past and found[-1] > max(least, share * found[-1 - past])

@@ -131,10 +131,8 @@ class Proof(Struct, frozen=True, kw_only=True):
 
 
 def any_of(values: Sequence[Value]) -> Value:
-    """Return whether any condition holds."""
     return reduce(or_, values, Const(0, 1))
 
 
 def sum_of(values: Sequence[Value]) -> Value:
-    """Return the sum of the values."""
     return sum(values, Const(0, 1))

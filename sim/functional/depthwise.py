@@ -94,7 +94,6 @@ def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBo
 def depthwise_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops by index."""
     for chunk in index_chunks(uops, shape, count):
         dst, src, wgt = (last_writers(chunk) if overwrite else chunk).T
         sums = np.zeros((len(dst), *pads.acc.shape[1:]), dtype=np.int32)

@@ -242,7 +242,6 @@ class FunctionalRun(Struct, kw_only=True):
     """By instruction, the micro-ops executed before its fault, and the fault. The other units continue."""
     deadlock: list[Waiting] | None = None
     tokens: tuple[int, int, int, int] = (0, 0, 0, 0)
-    """The counters at the end."""
 
     def raise_if_bad(self) -> None:
         """Raise the first fault in program order, or the deadlock at the first unit that waits."""

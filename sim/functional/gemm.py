@@ -169,7 +169,6 @@ def _view(
 def gemm_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops by index."""
     for indices in index_chunks(uops, shape, count):
         _accumulate(pads, last_writers(indices) if overwrite else indices, overwrite)
 

@@ -28,7 +28,6 @@ class StoreUnitUse(NamedTuple):
     residuals: int
     """RES elements it loads or consumes."""
     beat_cycles: int
-    """Cycles per beat."""
 
 
 class InstructionTiming(NamedTuple):
@@ -224,7 +223,6 @@ def _store_unit_use(instruction: Instruction, config: Config) -> StoreUnitUse | 
 
 
 def ranges_overlap(one: InstructionTiming, other: InstructionTiming) -> bool:
-    """Whether two LOADs fill overlapping ranges of a scratchpad."""
     if one.sram is None or other.sram is None:
         return False
     memory, begin, end = one.sram

@@ -15,10 +15,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the files of tests/golden anew")
 
 
+ABOUT_CHOICES = {"mappings", "ops", "plans"}
+"""Folders of tests about what the compiler chooses. Verification would take a fifth of their time."""
+
+
 @pytest.fixture(autouse=True)
-def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Verify the nest of each compiled program after every pass."""
-    monkeypatch.setattr(nest_passes, "VERIFY_AFTER_PASSES", True)
+def verified(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verify the nest of each compiled program after every pass, in all folders with ``--thorough``."""
+    if request.config.getoption("--thorough") or request.path.parent.name not in ABOUT_CHOICES:
+        monkeypatch.setattr(nest_passes, "VERIFY_AFTER_PASSES", True)
 
 
 @pytest.fixture

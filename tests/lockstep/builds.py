@@ -20,7 +20,7 @@ def _build(base: Config = TINY, /, **values: Any) -> Config:
     return replace(base, **values)
 
 
-_THOROUGH = {
+THOROUGH = {
     "1x1x1",
     "1x16x2",
     "one at a time",
@@ -29,11 +29,12 @@ _THOROUGH = {
     "4x2x8",
     "int8, short queues",
     "npu, 4x4x4",
+    "npu, no stages",
     "int8, 1x32x4",
 }
 """Builds for ``--thorough`` only. Compiling one takes as long as all its programs, and other builds have most
 of its parameter values."""
-_LARGE = 128
+_LARGE = 256
 """Models with more multipliers are compiled with optimization."""
 BUILDS: dict[str, Config] = {
     "tiny": TINY,
@@ -216,7 +217,7 @@ def group(config: Config) -> str:
 
 def each(names: Iterable[str] = BUILDS) -> list[Any]:
     """Parameters of a test that runs on several builds."""
-    return [grouped(group(BUILDS[name]), name, thorough=name in _THOROUGH) for name in names]
+    return [grouped(group(BUILDS[name]), name, thorough=name in THOROUGH) for name in names]
 
 
 def missing_values() -> dict[str, set[int]]:

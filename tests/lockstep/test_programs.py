@@ -15,18 +15,22 @@ from accel.core.fault_causes import Cause
 from accel.run.lockstep import Lockstep, Scope, lockstep
 from accel.run.program import Program
 from accel.run.replay import load_any, load_test, replay
-from tests.lockstep.builds import BUILDS, TINY, built, each, group, same_geometry
+from tests.lockstep.builds import BUILDS, THOROUGH, TINY, built, each, group, same_geometry
 from tests.thorough import also, grouped
 
 FILES = sorted((Path(__file__).parents[1] / "programs").glob("*.s"))
 
 
 def directed_parameter(path: Path) -> Any:
-    """A directed program as a test parameter, in the group of its machine."""
+    """A directed program as a test parameter, in the group of its machine. If only builds for ``--thorough``
+    run it, so does the program."""
     text = path.read_text(encoding="utf-8")
     (name, changes) = re.findall(r"^\.config (\S+)(.*)", text, re.MULTILINE)[0]
     config = NAMED[name].override(dict(change.split("=") for change in changes.split()))
-    return grouped(group(config), path, thorough=name == "gemm8x8")
+    builds = same_geometry(config)
+    return grouped(
+        group(config), path, thorough=name == "gemm8x8" or (bool(builds) and THOROUGH.issuperset(builds))
+    )
 
 
 EACH = [directed_parameter(path) for path in FILES]

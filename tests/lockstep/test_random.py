@@ -15,7 +15,7 @@ def assert_equal(case: Case, *, hostile: bool = False) -> None:
 
 @pytest.mark.parametrize("build", each())
 def test_every_cycle_is_the_same(build: str) -> None:
-    @examples(60)
+    @examples(100)
     @given(cases({build: BUILDS[build]}))
     def check(case: Case) -> None:
         assert_equal(case)

@@ -1,7 +1,7 @@
 # Operations that a machine declares, in one slot and in several; one of them crosses the lanes of a row.
-.config tiny alu_ops=+t_gap,t_product,t_sum,t_zeros,t_table,t_even,t_nor,t_saturate,t_range,t_and
+.config tiny block_out=4 alu_ops=+t_gap,t_product,t_sum,t_zeros,t_table,t_even,t_nor,t_saturate,t_range,t_and
 .preset uop[0] .uop 0,1,0 1,1,0 2,1,0
-.preset acc[0] .int32 9*8 -4*8 1 2 3 4 5 6 7 8
+.preset acc[0] .int32 9*4 -4*4 6 7 11 12
 
         ALU.T_GAP uop_end=1
         ALU.T_PRODUCT uop_begin=1 uop_end=2 use_imm=1 imm=-32768
@@ -10,4 +10,4 @@
         FINISH
 
 # acc 0: |9 + 4| = 13; acc 1: 131072 / 2**31 rounds to 0; acc 2: 36 - 6 = 30, then |30 - 40| = 10, |10 - 40| = 30
-.expect acc[0] .int32 13*8 0*8 30*8
+.expect acc[0] .int32 13*4 0*4 30*4

@@ -1,5 +1,5 @@
 # Zero iterations, or uop_begin >= uop_end, do nothing; what an empty loop does not use is not checked.
-.config tiny uop_bytes=512 inp_bytes=8KiB acc_bytes=64
+.config tiny
 .preset uop[0] .uop 0,0,0
 .preset acc[0] .int32 9*8
 
@@ -8,7 +8,7 @@
         GEMM reset=1 uop_end=0
         GEMM reset=1 uop_begin=5 uop_end=5
         GEMM reset=1 uop_begin=7 uop_end=3
-        GEMM reset=1 uop_end=255 iter_out=0
+        GEMM reset=1 uop_end=511 iter_out=0
         FINISH
 
 .expect acc[0] .int32 9*8

@@ -1,5 +1,5 @@
 # With reset GEMM writes zeros, and does not look at src and wgt, which are out of range here.
-.config tiny inp_bytes=128 wgt_bytes=64
+.config tiny
 .preset uop[0] .uop 3,127,1 5,0,0
 .preset acc[3] .int32 9*32
 

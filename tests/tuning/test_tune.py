@@ -164,7 +164,7 @@ def test_an_explorer_learns_from_records_of_other_computations(tmp_path: Path) -
     """The first trials of a warm search are those that a cost model of another product prefers."""
     pytest.importorskip("lightgbm")
     file = tmp_path / "records.jsonl"
-    other, workload = accel.gemm(64, 64, 64, shift=7), accel.gemm(64, 32, 64, shift=7)
+    other, workload = accel.gemm(32, 64, 32, shift=7), accel.gemm(32, 32, 32, shift=7)
     accel.tune(other, VTA, trials=16, explorer="random", jobs=1, records=file)
     content = file.read_bytes()
 
