@@ -217,6 +217,7 @@ def _cycles_text(ratio: float) -> str:
 
 
 def main_cause(one: LayerChange) -> str:
+    """Return the largest cause of a layer's difference."""
     if one.is_moved:
         assert one.a is not None
         assert one.b is not None
