@@ -25,7 +25,7 @@ class SumEmission:
         self._splits.clear()
 
     def emit(self, leaf: Call, box: Box, env: dict[IterVar, int]) -> None:
-        """Emit the reset or update form of a call over a box. ``env`` is changed."""
+        """``env`` is changed."""
         unstarted = self._unstarted
         if leaf.form == "reset":
             for group in self._calls.groups(leaf, box):

@@ -396,7 +396,6 @@ def _multiplication(
 
 
 def _centered(shape: Sequence[int], name: str, dtype: str, zero: int) -> tuple[Tensor, Tensor]:
-    """Return a tensor of bytes, and its values minus a zero point."""
     data = placeholder(shape, dtype, name=name)
     if dtype == "int8" and not zero:
         return data, data

@@ -212,7 +212,6 @@ def preparation_for(
 
     Args:
         shift: right shift of the sums before the clip.
-        sum_limit: the largest magnitude of a sum without bias.
         between: bounds of the value added between shift and clip.
     """
     if shift < 1 or low > high:
