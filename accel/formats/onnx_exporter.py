@@ -33,7 +33,6 @@ class Exporter:
         """Whether the sizes of inputs stay open."""
 
     def model(self, outputs: Sequence[str] | None = None) -> bytes:
-        """Return the serialized model, by default with all computed tensors as outputs."""
         helper = self._onnx.helper
         for node in self._graph.nodes:
             WRITERS[type(node.operator)](self, node)

@@ -79,7 +79,6 @@ class Importer:
         return all(self.array(name) is not None for name in others)
 
     def _has_foreign_dtype(self, node: FileNode) -> bool:
-        """Whether a node computes with a dtype that no rule takes."""
         if node.domain or node.kind in _MOVES:
             return False
         names = (self.aliases.get(name, name) for name in node.inputs)

@@ -314,9 +314,7 @@ def _link_transfers(
 
 
 def _constants_first(body: Sequence[Instruction]) -> list[int]:
-    """Put LOADs of constants first.
-
-    A SET.WGT that resets the zero point stays before LOADs of weights. After another one, weights are no
+    """A SET.WGT that resets the zero point stays before LOADs of weights. After another one, weights are no
     constants.
     """
     head = next((n for n, one in enumerate(body) if isinstance(one, Loops | Store)), 0)

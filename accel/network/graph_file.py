@@ -1,6 +1,6 @@
 """Files of graphs that are not compiled.
 
-The zip archive is like that of a compiled network. Its manifest has the format ``accel-graph``.
+The zip archive is like that of a compiled network, with the format ``accel-graph``.
 """
 
 import io

@@ -117,10 +117,8 @@ def _computes_floats(graph: Graph, node: Node) -> bool:
 
 
 def host_regions(graph: Graph, steps: Sequence[Chain | NetworkPart]) -> Iterator[Chain | HostRegion]:
-    """Group consecutive steps of the host.
-
-    Nodes whose results the next program does not need are a separate region, if no tensor connects them with
-    the others. So ONNX Runtime fuses the same nodes as in one region.
+    """Nodes whose results the next program does not need are a separate region, if no tensor connects them
+    with the others. So ONNX Runtime fuses the same nodes as in one region.
     """
     groups = [list(group) for _, group in groupby(steps, lambda step: isinstance(step, Chain))]
     last_reads = {name: at for at, group in enumerate(groups) for step in group for name in _reads(step)}

@@ -37,8 +37,7 @@ def build_or_read(
         rules: a file of rules. Its code is executed unless the compiled network is in the cache.
 
     Raises:
-        AccelError: as :meth:`~accel.network.network.Network.build`, and
-            :func:`~accel.rewriting.rules_file.load_rules`.
+        AccelError: as :meth:`accel.Network.build`, and :func:`~accel.rewriting.rules_file.load_rules`.
         OSError: a file cannot be read.
     """
 
