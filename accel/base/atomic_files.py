@@ -41,6 +41,7 @@ def check_distinct(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> N
 
 
 def check_folder(path: Path) -> None:
+    """Refuse a path that is not and cannot become a folder."""
     if os.path.lexists(path) and not os.path.isdir(path):
         raise unwritable(path, "it is not a folder")
     if not os.path.isdir(path.parent):
@@ -48,6 +49,7 @@ def check_folder(path: Path) -> None:
 
 
 def check_targets(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> None:
+    """Check all files before any work."""
     check_distinct(outputs, inputs)
     for path in outputs.values():
         check_writable(path)
@@ -78,7 +80,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 def write_folder(path: Path, files: Mapping[str, bytes], replaced: Collection[str] = ()) -> None:
     """Write a folder all or nothing. Names may have folders, for example ``a/b.txt``.
 
-    Of an existing folder's files, only ``replaced`` ones are allowed, and deleted.
+    An existing folder may have only ``replaced`` files, which are deleted.
     """
     path = path.resolve()
     check_folder(path)

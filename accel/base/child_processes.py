@@ -17,6 +17,7 @@ _WATCH_SECONDS = 1.0
 
 _lock = threading.Lock()
 _groups: set[int] = set()
+"""Process groups of running programs."""
 _terminated = threading.Event()
 """This process ends: no further program starts."""
 

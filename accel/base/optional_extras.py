@@ -28,6 +28,7 @@ Extra = Literal[
 """As in ``pyproject.toml``."""
 
 CHECKOUT = "PATH-OF-THE-CHECKOUT"
+"""For an unknown folder of the checkout."""
 
 
 _PACKAGE = Path(__file__).resolve().parents[1]  # strict editable installations link files

@@ -72,6 +72,7 @@ class ResultCache:
         return content
 
     def write(self, kind: str, key: str, content: bytes) -> None:
+        """Write an entry, if the folder can be written."""
         if len(content) > self.max_bytes * _MAX_ENTRY_SHARE:
             return
         temporary = self.folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
@@ -87,6 +88,7 @@ class ResultCache:
         self._writes += 1
 
     def entries(self) -> list[CacheEntry]:
+        """Return all entries, the least recently used first."""
         return sorted(self._files(temporary=False), key=lambda entry: entry.used)
 
     def clear(self) -> int:
@@ -153,8 +155,7 @@ def _opened(folder: Path) -> ResultCache:
 
 
 def cache_key(*parts: str | bytes) -> str:
-    """Return the key of everything that a result depends on, in a fixed order, with this installation's
-    digest."""
+    """Return a key from everything that a result depends on, in a fixed order, and from this installation."""
     digest = hashlib.sha256(_source_digest())
     for part in parts:
         data = part.encode() if isinstance(part, str) else part

@@ -11,6 +11,7 @@ BACKENDS = (*SIMULATORS, RTL)
 ENGINE_NAMES = ("verilator", "cxxrtl", "pysim")
 """Simulators of the hardware, the fastest first, which is the default."""
 PROGRAM_STAGES = ("nest", "scheduled", "tensorized", "folded", "threads", "passes", "streams", "asm")
+"""Of a program, for ``accel show``, in order."""
 NETWORK_STAGES = ("graph", "fused", "placed", "memory")
 EXHAUSTIVE = "exhaustive"
 SAMPLERS = ("nsga2", "tpe", "random", "grid", EXHAUSTIVE)

@@ -21,6 +21,7 @@ _SHOWN = 10
 def candidates_table(
     candidates: list[Candidate[Any]], planner: Planner[Any, Any], config: Config, width: int | None = None
 ) -> RenderableType:
+    """Return a table of candidates, the best first. A ``width`` of None is any width."""
     return adaptive_table(_columns(candidates, planner, config), width)
 
 

@@ -62,6 +62,7 @@ def advice_table(found: "AdviceReport") -> Table:
 
 
 def stall_table(result: Result) -> Table:
+    """Return a table of each unit's states in percent."""
     table = _table("where the cycles went", ("unit", *(state.label for state in State)), words=1)
     assert result.stalls is not None
     for unit, cycles in result.stalls.items():

@@ -144,7 +144,7 @@ def _reached(
 
 
 def _add_shifted(found: npt.NDArray[np.bool_], shift: int) -> None:
-    """Mark the elements ``shift`` after marked ones. The last one stands for all later ones."""
+    """Mark the elements ``shift`` after marked ones. The last element stands for all later ones."""
     last = len(found) - 1
     found[last] |= found[last - shift :].any()
     found[shift:last] |= found[: last - shift].copy()

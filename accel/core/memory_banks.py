@@ -83,10 +83,8 @@ def _loads_into(pad: Scratchpad, config: Config) -> list[Route]:
 
 
 def elements_per_beat(element_bytes: int, config: Config) -> int:
-    """Return the elements in a beat, at least 1."""
     return max(1, config.bus_bytes // element_bytes)
 
 
 def beats_per_element(element_bytes: int, config: Config) -> int:
-    """Return the beats in an element, at least 1."""
     return max(1, element_bytes // config.bus_bytes)

@@ -197,6 +197,7 @@ class Stepper:
         return sorted(q[0] for q in self._queues.values() if q and self._may_run(q[0]))
 
     def first(self) -> int | None:
+        """Return the earliest of :meth:`heads`, if any."""
         best: int | None = None
         for queue in self._queues.values():
             if queue and (best is None or queue[0] < best) and self._may_run(queue[0]):

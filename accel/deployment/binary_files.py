@@ -45,6 +45,7 @@ def stream_file(number: int) -> str:
 
 
 def content_of(deployment: Deployment) -> Content:
+    """Return the contents of memory before a run."""
     constants = bytearray()
     known: dict[bytes, int] = {}
     segments = list(_segments(deployment, constants, known))

@@ -166,8 +166,6 @@ class Binary(Struct, frozen=True, kw_only=True):
 
 
 class Means(Struct, frozen=True, kw_only=True):
-    """Computes means over windows."""
-
     dtype: str
     planes: int
     sizes: Shape
@@ -247,6 +245,7 @@ class Deployment(Struct, frozen=True, kw_only=True):
 
 
 def row_major(shape: Shape) -> Shape:
+    """Return the strides in values."""
     return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
@@ -257,6 +256,7 @@ def broadcast_strides(shape: Shape, sizes: Shape) -> Shape:
 
 
 def copied(array: Array, dtype: str) -> bytes:
+    """Return little-endian bytes."""
     return np.ascontiguousarray(array, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
 
 
@@ -265,6 +265,7 @@ def value_bytes(dtype: str) -> int:
 
 
 def one_value(value: float, dtype: str) -> bytes:
+    """Return little-endian bytes."""
     return copied(np.array([value]), dtype)
 
 

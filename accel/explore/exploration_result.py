@@ -32,6 +32,7 @@ class Point(Struct, frozen=True, kw_only=True):
         objectives: values by name, for measured points.
         losses: objectives to minimize.
         origin: ``neighbour`` for points of the local check.
+        is_fault: whether a program is at fault, see :class:`~accel.base.errors.ProgramFault`.
     """
 
     values: Values

@@ -92,7 +92,7 @@ def find_snapshot(folder: Path) -> Path:
 
 
 def _machine_state(exploration: Exploration, point: Point) -> dict[str, Any]:
-    """Return the name of a machine, and the fields that differ."""
+    """Return a named machine, and differing fields."""
     assert point.config is not None
     space = exploration.space
     name = space.base_name if space.base_name in NAMED else _NAMED_BASES[int(bool(space.base.post))]

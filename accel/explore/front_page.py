@@ -15,6 +15,7 @@ from accel.views.html_page import html_page
 
 
 def front_page(exploration: Exploration) -> str:
+    """Return a self-contained HTML page."""
     body = files("accel.explore.assets").joinpath("front_page.html").read_text(encoding="utf-8")
     data = json.dumps(page_data(exploration), separators=(",", ":")).replace("<", "\\u003c")
     style = asset("page.css") + front_asset("front_chart.css") + front_asset("front_page.css")

@@ -148,6 +148,7 @@ def make_sampler(name: str, space: Space, objectives: Sequence[Objective], seed:
 
 
 def check_sampler(name: str) -> None:
+    """Raise a SweepError for an unknown sampler or missing package."""
     if name not in SAMPLERS:
         raise SweepError(f"the sampler is {name!r}; {nearest(name, SAMPLERS)}")
     if name != EXHAUSTIVE:

@@ -163,7 +163,7 @@ class Own:
         self.residuals: list[tuple[int, int]] = []
 
     def start(self, position: int, retired: int, accesses: Any) -> None:
-        """Process the next instruction. ``retired`` ones have surely retired."""
+        """Process the next instruction. Its tokens prove that ``retired`` ones have retired."""
         self.retired = max(self.retired, retired)
         self.read = max(self.read, self.retired)
         for memory, writes, *what in accesses:

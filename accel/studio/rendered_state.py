@@ -33,6 +33,7 @@ class RenderedState(Struct, frozen=True, eq=False, dict=True):
 
 
 def check_limit(name: str, count: int, limit: int) -> None:
+    """Raise a ShapeError if a count exceeds its limit."""
     if count > limit:
         raise ShapeError(
             f"{name} are {count:,}; the studio shows up to {limit:,}, and commands have no limit"

@@ -111,6 +111,7 @@ def _exit_after(parent: Any) -> None:
 
 
 def check_dask() -> None:
+    """Raise a SweepError without Dask."""
     try:
         import distributed  # noqa: F401, PLC0415
     except ImportError:

@@ -45,6 +45,7 @@ _PRIOR_SCALE = 8.0
 
 
 def check_lightgbm() -> None:
+    """Raise a TuningError without LightGBM."""
     try:
         import lightgbm  # noqa: F401, PLC0415
     except ImportError:

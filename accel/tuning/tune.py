@@ -34,6 +34,7 @@ _MAX_MESSAGES = 5
 """Messages in a summary."""
 
 Progress = Callable[[int, int], None]
+"""Called with numbers of finished and all trials."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,6 +46,7 @@ _LISTING = """<p class="hint"><label>unit <select id="unit"><option value="">all
 
 
 def report_html(run: AnalyzedRun) -> str:
+    """Return a self-contained page."""
     return view_page(run_view(run, is_static=True))
 
 
