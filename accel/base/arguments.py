@@ -13,8 +13,7 @@ from accel.base.errors import AccelError, ProgramError, ShapeError
 
 
 def plain_integer(value: object) -> int | None:
-    """Return a Python integer, or None."""
-    if type(value) is int:  # the fastest check for the most frequent case
+    if type(value) is int:
         return value
     if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
         return None
@@ -25,7 +24,6 @@ def plain_integer(value: object) -> int | None:
 
 
 def plain_integers(values: object) -> tuple[int, ...] | None:
-    """Return Python integers, or None."""
     if not isinstance(values, Sequence) and not (isinstance(values, np.ndarray) and values.ndim == 1):
         return None
     numbers = tuple(map(plain_integer, values))
@@ -52,7 +50,6 @@ def check_integer(
 
 
 def check_flag(name: str, value: object) -> bool:
-    """Return a Python boolean, or raise a ShapeError."""
     if not isinstance(value, bool | np.bool_):
         raise ShapeError(f"{name} is {value!r}; it must be True or False")
     return bool(value)

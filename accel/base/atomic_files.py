@@ -17,7 +17,6 @@ def is_device(path: Path) -> bool:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a path that cannot be written."""
     if not os.path.isdir(path.parent):
         reason = f"there is no folder {str(path.parent)!r}"
     elif os.path.isdir(path):
@@ -42,7 +41,6 @@ def check_distinct(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> N
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a path that is not and cannot become a folder."""
     if os.path.lexists(path) and not os.path.isdir(path):
         raise unwritable(path, "it is not a folder")
     if not os.path.isdir(path.parent):
@@ -50,7 +48,6 @@ def check_folder(path: Path) -> None:
 
 
 def check_targets(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> None:
-    """Check all files before any work."""
     check_distinct(outputs, inputs)
     for path in outputs.values():
         check_writable(path)
@@ -63,7 +60,6 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def unwritable(path: Path, reason: str) -> ProgramError:
-    """Return the error of a file that cannot be written."""
     return ProgramError(f"{str(path)!r} cannot be written: {reason}")
 
 
@@ -82,7 +78,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 def write_folder(path: Path, files: Mapping[str, bytes], replaced: Collection[str] = ()) -> None:
     """Write a folder all or nothing. Names may have folders, for example ``a/b.txt``.
 
-    An existing folder may have only ``replaced`` files, which are deleted.
+    Of an existing folder's files, only ``replaced`` ones are allowed, and deleted.
     """
     path = path.resolve()
     check_folder(path)

@@ -17,7 +17,6 @@ _WATCH_SECONDS = 1.0
 
 _lock = threading.Lock()
 _groups: set[int] = set()
-"""Process groups of running programs."""
 _terminated = threading.Event()
 """This process ends: no further program starts."""
 
@@ -82,7 +81,6 @@ def _finish(
 
 
 def kill_programs() -> None:
-    """End all programs of :func:`run_program`."""
     with _lock:
         for group in _groups:
             _kill(group)

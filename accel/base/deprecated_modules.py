@@ -8,7 +8,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # importing them doubles the time
+if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
 else:
     Loader = MetaPathFinder = object

@@ -9,7 +9,7 @@ _MOST_ROWS = 16
 
 
 class Bar(NamedTuple):
-    """A row of a bar chart. The ``share`` of its length is 0 to 1."""
+    """A row of a bar chart. Its ``share`` is 0 to 1."""
 
     label: str
     share: float

@@ -28,7 +28,6 @@ Extra = Literal[
 """As in ``pyproject.toml``."""
 
 CHECKOUT = "PATH-OF-THE-CHECKOUT"
-"""For an unknown folder of the checkout."""
 
 
 _PACKAGE = Path(__file__).resolve().parents[1]  # strict editable installations link files
@@ -45,7 +44,6 @@ def checkout(package: Path = _PACKAGE) -> Path | None:
 
 
 def install_command(extra: Extra) -> str:
-    """Return the command that adds an extra to this environment."""
     root = checkout()
     source = f"{CHECKOUT}[{extra}]" if root is None else f"{root}[{extra}]"
     editable = "" if root is None else "--config-settings editable_mode=strict -e "

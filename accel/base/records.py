@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 else:
 
     def replace(record, /, **changes):
-        """Return a copy of a record with other values in some fields."""
         if isinstance(record, Struct):
             return structs.replace(record, **changes)
         return dataclasses.replace(record, **changes)
 
 
 class _AbstractRecordType(ABCMeta, StructMeta):
-    """The type of classes that are both abstract and Structs."""
+    pass
 
 
 class AbstractRecord(Struct, frozen=True, metaclass=_AbstractRecordType):
@@ -39,7 +38,6 @@ def field_names(record: Any) -> tuple[str, ...]:
 
 
 def field_values(record: Any) -> dict[str, Any]:
-    """Return the fields of a record by name, in order."""
     return {name: getattr(record, name) for name in field_names(record)}
 
 

@@ -57,7 +57,7 @@ class ResultCache:
         self._writes = 0
 
     def read(self, kind: str, key: str) -> bytes | None:
-        """Return the content of an entry, or None if it is absent or damaged."""
+        """Return None for an absent or damaged entry."""
         path = self._path(kind, key)
         try:
             data = path.read_bytes()
@@ -72,7 +72,6 @@ class ResultCache:
         return content
 
     def write(self, kind: str, key: str, content: bytes) -> None:
-        """Write an entry, if the folder can be written."""
         if len(content) > self.max_bytes * _MAX_ENTRY_SHARE:
             return
         temporary = self.folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
@@ -88,11 +87,10 @@ class ResultCache:
         self._writes += 1
 
     def entries(self) -> list[CacheEntry]:
-        """Return all entries, the least recently used first."""
         return sorted(self._files(temporary=False), key=lambda entry: entry.used)
 
     def clear(self) -> int:
-        """Delete all entries, and return their number."""
+        """Return the number of deleted entries."""
         deleted = self.entries()
         for entry in (*deleted, *self._files(temporary=True)):
             _delete(entry.path)
@@ -145,7 +143,7 @@ def cache_folder() -> Path:
 
 
 def result_cache() -> ResultCache | None:
-    """Return the cache, or None if it is off."""
+    """Return None if the cache is off."""
     return None if os.environ.get(VARIABLE) == OFF else _opened(cache_folder())
 
 
@@ -155,7 +153,8 @@ def _opened(folder: Path) -> ResultCache:
 
 
 def cache_key(*parts: str | bytes) -> str:
-    """Return a key from everything that a result depends on, in a fixed order, and from this installation."""
+    """Return the key of everything that a result depends on, in a fixed order, with this installation's
+    digest."""
     digest = hashlib.sha256(_source_digest())
     for part in parts:
         data = part.encode() if isinstance(part, str) else part

@@ -11,9 +11,7 @@ BACKENDS = (*SIMULATORS, RTL)
 ENGINE_NAMES = ("verilator", "cxxrtl", "pysim")
 """Simulators of the hardware, the fastest first, which is the default."""
 PROGRAM_STAGES = ("nest", "scheduled", "tensorized", "folded", "threads", "passes", "streams", "asm")
-"""Of a program, for ``accel show``, in order."""
 NETWORK_STAGES = ("graph", "fused", "placed", "memory")
-"""Of a network."""
 EXHAUSTIVE = "exhaustive"
 SAMPLERS = ("nsga2", "tpe", "random", "grid", EXHAUSTIVE)
 """They propose the points of an exploration."""

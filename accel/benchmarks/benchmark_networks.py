@@ -33,7 +33,6 @@ _LOG_SCALE_DEVIATION = 0.6
 
 
 def default_epilogue(config: Config) -> Epilogue:
-    """Return the default epilogue of a machine."""
     return "scale" if config.post else "shift"
 
 
@@ -287,6 +286,5 @@ NETWORKS["resnet18-whole"] = (
 
 
 def layers_of(network: str, epilogue: Epilogue) -> tuple[Layer, ...]:
-    """Return the layers of a network of :data:`NETWORKS`."""
     layers = NETWORKS[network]
     return tuple(one.scaled() for one in layers) if epilogue == "scale" else layers

@@ -56,7 +56,6 @@ def _text(heading: str, cell: Callable[[Row], str], whole: str = "") -> Column:
 
 
 def busiest_text(row: Row) -> str:
-    """Return the busiest unit, and its share of the cycles."""
     busy = {unit: cycles["busy"] for unit, cycles in row["stalls"].items() if unit != "fetch"}
     unit, share = busiest_unit(row["cycles"], busy)
     return f"{unit} {share:.1%}"

@@ -138,7 +138,6 @@ def network_energy(rows: Sequence[Row], config: Config) -> EnergyReport:
 def report(
     network: str, config: Config, rows: Sequence[Row], *, epilogue: Epilogue = "shift"
 ) -> dict[str, Any]:
-    """Return the figures of a network as plain data."""
     return {
         "network": network,
         "config": config.label,

@@ -26,7 +26,6 @@ class Column(Struct, frozen=True, kw_only=True):
         return max(map(len, (*words, *self.cells)))
 
     def shortened(self, excess: int) -> "Column":
-        """Narrow a column of names by ``excess`` characters."""
         if not self.is_name:
             return self
         width = max(_MIN_NAME, max(map(len, self.cells), default=0) - excess)

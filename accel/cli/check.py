@@ -98,7 +98,6 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError],
 
 
 def _raise_if_unreadable(reports: Sequence[TokenReport | AccelError]) -> None:
-    """Raise the error of the first unreadable file, with their number."""
     errors = [report for report in reports if not isinstance(report, TokenReport)]
     if errors:
         more = f" ({len(errors) - 1} more cannot be read)" if len(errors) > 1 else ""

@@ -39,7 +39,7 @@ class Entry(Struct, frozen=True):
 
 
 def runs(place: str) -> Callable[[Callable[..., None]], Callable[..., Any]]:
-    """Return a decorator that executes ``module:name``, which help does not import."""
+    """Return a decorator that executes ``module:name``. Help does not import it."""
 
     def decorate(declared: Callable[..., None]) -> Callable[..., Any]:
         @wraps(declared)

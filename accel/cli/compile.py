@@ -82,8 +82,6 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class Compiled(Struct, frozen=True, kw_only=True):
-    """A program, and its mapping and plans if there was a choice."""
-
     workload: Workload
     program: Program
     choice: MappingChoice | None

@@ -178,7 +178,6 @@ def _cut_rows(program: NetworkProgram) -> list[tuple[str, str]]:
 
 
 def show_network(file: Path, stage: str) -> str:
-    """Return the text of a compiled network at a stage."""
     if stage not in NETWORK_STAGES:
         what = "is one of programs" if stage in PROGRAM_STAGES else "is none"
         raise AccelError(

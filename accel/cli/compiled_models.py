@@ -33,7 +33,6 @@ class CompiledModel(Struct, frozen=True, kw_only=True):
 
 
 def seconds_text(seconds: float) -> str:
-    """Return for example ``0.82 s``."""
     return f"{seconds:.2f} s"
 
 
@@ -51,7 +50,6 @@ def read_compiled_model(options: Mapping[str, Any]) -> tuple[CompiledModel, byte
 
 
 def write_compiled_model(key: str, known: CompiledModel) -> None:
-    """Write an entry to the cache."""
     cache = result_cache()
     if cache is not None:
         cache.write(MODEL_KIND, key, json.dumps(field_values(known), separators=(",", ":")).encode())

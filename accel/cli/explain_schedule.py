@@ -21,7 +21,6 @@ _SHOWN = 10
 def candidates_table(
     candidates: list[Candidate[Any]], planner: Planner[Any, Any], config: Config, width: int | None = None
 ) -> RenderableType:
-    """Return a table of candidates, the best first. A ``width`` of None is any width."""
     return adaptive_table(_columns(candidates, planner, config), width)
 
 
@@ -65,7 +64,6 @@ def mappings_table(compared: Sequence[ComparedMapping]) -> Table:
 
 
 def passes_table(effects: Sequence[PassEffect]) -> Table:
-    """Return a table of reorder passes, in order."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("reorder pass", "effect"):
         table.add_column(heading, no_wrap=True)
@@ -162,7 +160,6 @@ def candidate_dict(candidate: Candidate[Any], planner: Planner[Any, Any], config
 
 
 def chosen_rows(chosen: dict[str, Any], planner: Planner[Any, Any], config: Config) -> list[tuple[str, str]]:
-    """Return the rows of the chosen plan."""
     shown_sides = [
         side for side in planner.sides if side.always_shown or chosen[side.key] > side.block_elements(config)
     ]

@@ -60,7 +60,6 @@ class Pictures:
 
     @property
     def wanted(self) -> bool:
-        """Whether the run must be recorded."""
         return self._text or bool(self._files)
 
     @property

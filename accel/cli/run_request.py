@@ -52,7 +52,6 @@ class RunRequest(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def is_digits(self) -> bool:
-        """Whether the argument is the network of accel."""
         return self.file == DIGITS and not self.file.exists()
 
     @cached_property
@@ -96,5 +95,4 @@ class RunRequest(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def fault_figures(config: Config, error: ProgramFault) -> dict[str, Any]:
-    """Return the JSON object of a failed network."""
     return {"schema_version": SCHEMA_VERSION, "config": config.label, "error": error_dict(error)}

@@ -242,7 +242,7 @@ def check_properties(operation: Operation, *, trials: int = 256, seed: int = 0) 
     rng = np.random.default_rng(seed)
     limit = 1 << _BITS - 1
     values = rng.integers(-limit, limit, (3, trials, 4)).astype(np.int32)
-    small = rng.random(values.shape) < 0.5  # shifts and bounds differ for small numbers
+    small = rng.random(values.shape) < 0.5
     x, a, b = np.where(small, values % 64 - 32, values).astype(np.int32)
     f = operation.function
     if operation.is_associative:

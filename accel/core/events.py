@@ -89,8 +89,7 @@ class Timing(Protocol):
     def events(self) -> list[Event] | None:
         """Return sorted events, or None if not recorded or more than :data:`MAX_RECORDS`."""
 
-    def retirements(self) -> list[tuple[int, int]] | None:
-        """Return index and cycle of each retirement, or None if not recorded."""
+    def retirements(self) -> list[tuple[int, int]] | None: ...
 
 
 def listed_events(timing: Timing) -> list[Event]:

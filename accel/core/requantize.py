@@ -94,7 +94,6 @@ class Scale(Struct, frozen=True, kw_only=True):
 def multipliers_and_exponents(
     words: npt.NDArray[np.integer[Any]],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Split int32 or uint32 words into multipliers and exponents."""
     wide = words.astype(np.int64)
     multipliers = wide & ((1 << MULTIPLIER_BITS) - 1)
     return multipliers, wide >> MULTIPLIER_BITS & ((1 << EXPONENT_BITS) - 1)
@@ -141,7 +140,6 @@ def scaled(single: Lane, shift: Lane, negative: Lane, bounds: Bounds) -> Lane:
 
 
 def requantized(sums: Lane, bias: Lane, multiplier: Lane, exponent: Lane, bounds: Bounds) -> Lane:
-    """Return a requantized sum."""
     total = wrapped(sums + bias, _SUM_BITS)
     significand, length = leading_bits(total)
     single, top = rounded_product(significand * multiplier)

@@ -138,7 +138,6 @@ def is_carrier(instruction: Instruction) -> bool:
 
 
 def queue_depth(unit: Unit, config: Config) -> int:
-    """Return the depth of an instruction queue."""
     return int(getattr(config, f"{unit.label}_queue"))
 
 
@@ -198,7 +197,6 @@ class Stepper:
         return sorted(q[0] for q in self._queues.values() if q and self._may_run(q[0]))
 
     def first(self) -> int | None:
-        """Return the earliest of :meth:`heads`, if any."""
         best: int | None = None
         for queue in self._queues.values():
             if queue and (best is None or queue[0] < best) and self._may_run(queue[0]):
@@ -280,7 +278,6 @@ def stuck(instructions: Sequence[Instruction], config: Config, tokens: Sequence[
 
 
 def explain_deadlock(waiting: Sequence[Waiting]) -> str:
-    """Describe a deadlock."""
     if not waiting:
         return "deadlock: fetch cannot hand out the next instruction and no unit has work"
     return "deadlock: " + "; ".join(str(w) for w in waiting)

@@ -30,8 +30,6 @@ from accel.sim.functional.scratchpads import Scratchpads
 
 
 class Halt(Struct, frozen=True, kw_only=True):
-    """Why the debugger has stopped."""
-
     cycle: int
     event: Event | None = None
     breakpoint: Breakpoint | None = None

@@ -41,12 +41,10 @@ class Content(Struct, frozen=True, kw_only=True):
 
 
 def stream_file(number: int) -> str:
-    """Return the name of a stream's file."""
     return f"stream{number}.bin"
 
 
 def content_of(deployment: Deployment) -> Content:
-    """Return the contents of memory before a run."""
     constants = bytearray()
     known: dict[bytes, int] = {}
     segments = list(_segments(deployment, constants, known))

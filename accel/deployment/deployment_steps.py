@@ -72,15 +72,11 @@ class Pack(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """Runs a stream."""
-
     stream: int
     kind = "run"
 
 
 class Unpack(Struct, frozen=True, kw_only=True):
-    """Copies memory to a plain array."""
-
     tensor: ImageTensor
     stream: int
     kind = "unpack"
@@ -122,8 +118,6 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 class Fill(Struct, frozen=True, kw_only=True):
-    """Repeats a pattern."""
-
     values: bytes
     value_bytes: int
     nbytes: int
@@ -253,7 +247,6 @@ class Deployment(Struct, frozen=True, kw_only=True):
 
 
 def row_major(shape: Shape) -> Shape:
-    """Return the strides in values."""
     return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
@@ -264,22 +257,18 @@ def broadcast_strides(shape: Shape, sizes: Shape) -> Shape:
 
 
 def copied(array: Array, dtype: str) -> bytes:
-    """Return little-endian bytes."""
     return np.ascontiguousarray(array, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
 
 
 def value_bytes(dtype: str) -> int:
-    """Return the size of a value."""
     return int(np.dtype(dtype).itemsize)
 
 
 def one_value(value: float, dtype: str) -> bytes:
-    """Return little-endian bytes."""
     return copied(np.array([value]), dtype)
 
 
 def placed(streams: Iterable[Stream]) -> Iterator[Stream]:
-    """Place windows one after the other."""
     reached = 0
     for stream in streams:
         yield replace(stream, offset=reached)

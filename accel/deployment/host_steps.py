@@ -93,7 +93,6 @@ def lacks(graph: Graph, node: Node) -> str | None:
 
 
 def host_steps(graph: Graph, node: Node) -> HostSteps:
-    """Return the steps of a node that the driver has and that moves values."""
     found = HostSteps()
     if isinstance(node.operator, _TABLES):
         _table(graph, node, found)

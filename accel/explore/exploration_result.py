@@ -26,14 +26,12 @@ class Point(Struct, frozen=True, kw_only=True):
     """A machine that was proposed.
 
     Attributes:
-        values: of the space's fields, in order.
         config: the machine, or None if impossible or excluded by a constraint.
         status: ``infeasible`` violates a constraint or limit, ``failed`` does not fit a workload.
         measured: figures by workload.
         objectives: values by name, for measured points.
         losses: objectives to minimize.
         origin: ``neighbour`` for points of the local check.
-        is_fault: whether a program is at fault, see :class:`~accel.base.errors.ProgramFault`.
     """
 
     values: Values
@@ -220,5 +218,4 @@ class Exploration:
 
 
 def count_dominated(points: Sequence[Point], by: Sequence[Point]) -> int:
-    """Count ``points`` that some point of ``by`` dominates."""
     return sum(any(dominates(other.losses, one.losses) for other in by) for one in points)

@@ -48,7 +48,6 @@ def snapshot(exploration: Exploration, *, is_running: bool) -> dict[str, Any]:
 
 
 def snapshot_bytes(exploration: Exploration, *, is_running: bool) -> bytes:
-    """Return a snapshot's file."""
     return json.dumps(snapshot(exploration, is_running=is_running), separators=(",", ":")).encode()
 
 
@@ -93,7 +92,7 @@ def find_snapshot(folder: Path) -> Path:
 
 
 def _machine_state(exploration: Exploration, point: Point) -> dict[str, Any]:
-    """Return a named machine, and differing fields."""
+    """Return the name of a machine, and the fields that differ."""
     assert point.config is not None
     space = exploration.space
     name = space.base_name if space.base_name in NAMED else _NAMED_BASES[int(bool(space.base.post))]

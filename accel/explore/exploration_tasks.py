@@ -36,8 +36,6 @@ TIMINGS: tuple[Timing, ...] = ("predicted", "estimated", "simulated")
 
 
 class LayerRun(Struct, frozen=True, kw_only=True):
-    """An operator on a machine."""
-
     operator: str
     parameters: Values
     config: Config
@@ -85,8 +83,6 @@ class Workload:
 
 
 class MakeLayer(Struct, frozen=True):
-    """Makes the tasks of an operator."""
-
     operator: str
     parameters: Values
 
@@ -95,8 +91,6 @@ class MakeLayer(Struct, frozen=True):
 
 
 class MakeNetwork(Struct, frozen=True):
-    """Makes the tasks of a benchmark network."""
-
     network: str
 
     def __call__(self, config: Config, timing: Timing) -> NetworkRun:
@@ -104,8 +98,6 @@ class MakeNetwork(Struct, frozen=True):
 
 
 class MakeModel(Struct, frozen=True, dict=True):
-    """Makes the tasks of a network in a file."""
-
     path: Path
 
     @cached_property

@@ -15,7 +15,6 @@ from accel.views.html_page import html_page
 
 
 def front_page(exploration: Exploration) -> str:
-    """Return a self-contained HTML page."""
     body = files("accel.explore.assets").joinpath("front_page.html").read_text(encoding="utf-8")
     data = json.dumps(page_data(exploration), separators=(",", ":")).replace("<", "\\u003c")
     style = asset("page.css") + front_asset("front_chart.css") + front_asset("front_page.css")
@@ -74,7 +73,6 @@ def _point_data(
 
 
 def exploration_facts(exploration: Exploration) -> str:
-    """Return size of the space, sampler, and numbers of points as text."""
     parts = [
         f"{exploration.space.size:,} points in the space",
         f"sampler {exploration.sampler}, seed {exploration.seed}",
@@ -87,5 +85,4 @@ def exploration_facts(exploration: Exploration) -> str:
 
 
 def front_asset(name: str) -> str:
-    """Return a file of the page."""
     return files("accel.explore.assets").joinpath(name).read_text(encoding="utf-8")

@@ -52,7 +52,6 @@ MACHINE_FIGURES: dict[str, MachineFigure] = {
 
 
 def machine_figures(config: Config) -> dict[str, int | float]:
-    """Return figures by name."""
     return dict(_figures(config))
 
 

@@ -19,8 +19,6 @@ _TPE_BATCH = 8
 
 
 class Proposal(Protocol):
-    """A proposed point."""
-
     @property
     def point(self) -> Values: ...
 
@@ -50,8 +48,6 @@ class _Listed:
 
 
 class ExhaustiveSampler:
-    """Proposes all points in order."""
-
     batch = _POPULATION
 
     def __init__(self, space: Space) -> None:
@@ -152,7 +148,6 @@ def make_sampler(name: str, space: Space, objectives: Sequence[Objective], seed:
 
 
 def check_sampler(name: str) -> None:
-    """Raise a SweepError for an unknown sampler or missing package."""
     if name not in SAMPLERS:
         raise SweepError(f"the sampler is {name!r}; {nearest(name, SAMPLERS)}")
     if name != EXHAUSTIVE:

@@ -45,7 +45,6 @@ class Space(Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         base: machine with all other fields.
         base_name: its name or file.
-        domains: values by field.
         derived: expressions for dependent fields.
         constraints: expressions that must not be 0.
         limits: maxima by figure, see :data:`~accel.explore.machine_figures.MACHINE_FIGURES`.

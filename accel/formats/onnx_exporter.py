@@ -159,8 +159,6 @@ WRITERS: dict[type[Operator], Writer] = {}
 
 
 def writer(*kinds: type[Operator]) -> Callable[[Any], Any]:
-    """Register the writer of operators."""
-
     def register(function: Any) -> Any:
         for kind in kinds:
             WRITERS[kind] = function
@@ -170,7 +168,6 @@ def writer(*kinds: type[Operator]) -> Callable[[Any], Any]:
 
 
 def window_attributes(windows: Windows) -> dict[str, Any]:
-    """Return windows as attributes."""
     return {
         "kernel_shape": list(windows.kernel),
         "strides": list(windows.strides),

@@ -45,7 +45,6 @@ def with_states(graph: Graph, states: Sequence[State], constants: Mapping[str, A
 
 
 def first_states(graph: Graph) -> dict[str, Array]:
-    """Return the first run's values of inputs with state."""
     return {
         one.input: np.zeros(graph.tensors[one.input].shape, graph.tensors[one.input].dtype)
         if one.initial is None

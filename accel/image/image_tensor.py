@@ -83,8 +83,6 @@ class ImageTensor(Struct, frozen=True, kw_only=True):
 
 
 class Region(Struct, frozen=True, kw_only=True):
-    """A named part of the DRAM window."""
-
     name: str
     offset: int
     nbytes: int
@@ -94,7 +92,6 @@ class Region(Struct, frozen=True, kw_only=True):
 
 
 def read_region(data: Any) -> Region:
-    """Invert :meth:`Region.to_dict`."""
     name, nbytes = read_entry(data, "name", str), read_entry(data, "bytes", int)
     if not name.isidentifier():
         raise ProgramError(f"the name of a region is {reprlib.repr(name)}; it must be an identifier")

@@ -69,7 +69,6 @@ class GraphCosts:
         return self._graphs[key]
 
     def node_cycles(self, graph: Graph, *, can_fuse: bool, is_exact: bool) -> int:
-        """Implement :meth:`accel.rewriting.search_result.CostModel.node_cycles`."""
         (node,) = graph.nodes
         fused = FusedNodes(main=node)
         if fused.moves_nothing:

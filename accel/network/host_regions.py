@@ -52,10 +52,8 @@ class HostRegion(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return tuple(node for part in self.parts for node in part.fused.nodes)
 
     def run(self, array: Callable[[str], Array]) -> dict[str, Array]:
-        """Return the needed results, in the graph's shapes.
-
-        Args:
-            array: returns the values of an earlier tensor.
+        """Return the needed results, in the graph's shapes. ``array`` returns the values of an earlier
+        tensor.
         """
         if self._runner is not None:
             feeds = {name: array(name) for name in self.inputs}
@@ -78,7 +76,6 @@ class HostRegion(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """Tensors of earlier steps that the region reads."""
         made = {node.output for node in self.nodes}
         read = dict.fromkeys(name for node in self.nodes for name in node.inputs)
         return tuple(name for name in read if name not in made and name not in self.graph.constants)

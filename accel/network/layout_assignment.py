@@ -82,7 +82,6 @@ class _SharedPicture(Struct, frozen=True, kw_only=True):
 
     Attributes:
         readers: layer index and operand name of readers in strips.
-        needs_plain: whether anything reads it as a plain picture.
     """
 
     writer: int

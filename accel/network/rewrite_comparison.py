@@ -20,7 +20,6 @@ from accel.run.measured_plans import simulated_cycles
 
 
 def compiled_cost(program: NetworkProgram) -> CompiledCost:
-    """Simulate the programs, and predict the host's part."""
     graph, config = program.graph, program.config
     count = len(program.chains)
     cycles = count * switch_cycles(config)

@@ -79,7 +79,6 @@ class SharedDram:
         return accesses, [elements.astype(np.int32) for elements in sets]
 
     def span(self, segment: int) -> tuple[int, int]:
-        """Return first and last byte."""
         return int(self._bounds[segment]), int(self._bounds[segment + 1]) - 1
 
     def _of_bounds(self, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
@@ -113,7 +112,6 @@ def _all_bounds(every: Sequence[DramRows]) -> list[npt.NDArray[np.int64]]:
 
 
 def _union(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Return sorted disjoint intervals."""
     if not parts:
         return np.zeros((0, 2), dtype=np.int64)
     bounds = np.concatenate(parts)
@@ -125,7 +123,7 @@ def _union(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
 
 
 def _intersect(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return intervals of ``a`` that overlap one of ``b``, both sorted and disjoint."""
+    """Return intervals of ``a`` that overlap one of ``b``. Both are sorted and disjoint."""
     return a[_overlapping(a, b)] if len(a) and len(b) else a[:0]
 
 

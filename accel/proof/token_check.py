@@ -279,8 +279,6 @@ class _History:
 
 
 class _TokenCheck:
-    """One abstract run."""
-
     def __init__(
         self,
         instructions: Sequence[Instruction],
@@ -343,7 +341,6 @@ class _TokenCheck:
         )
 
     def _pop_positions(self) -> list[list[int]]:
-        """Return the positions of popping instructions by counter."""
         seen = dict.fromkeys(WORKERS, 0)
         positions: list[list[int]] = [[] for _ in Counter]
         for unit, popped in zip(self.stepper.units, self.stepper.pops, strict=True):

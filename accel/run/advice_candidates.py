@@ -118,7 +118,6 @@ _ZERO_STANDS_FOR = {"post_lanes": "lanes"}
 
 
 def relief(field: str, value: int, path: Sequence[Segment]) -> str:
-    """Describe the relieved cause."""
     what = f"{field} of {value_text(field, value)}"
     lever = _LEVERS[field]
     units = {unit.label for unit in lever.units}

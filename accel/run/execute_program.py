@@ -67,7 +67,6 @@ class Launch(Struct, frozen=True, kw_only=True):
 
 
 def launch(program: Image, dram: Dram, pads: Scratchpads, backend: Backend, options: RunOptions) -> Launch:
-    """Run a program as :meth:`~accel.run.backends.backend.Backend.execute` does."""
     start = time.perf_counter()
     execution = backend.execute(program, dram, pads, options)
     return Launch(

@@ -154,7 +154,6 @@ def _surroundings(events: list[Event], at: int) -> Iterator[str]:
 
 
 def event_text(event: Event) -> str:
-    """Return an event as a line of text."""
     kind = event.kind.name.lower().replace("_", " ")
     value = ""
     if event.kind.name.startswith("TOKEN"):

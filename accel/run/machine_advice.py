@@ -42,7 +42,6 @@ _MAX_RECOMPILED_INSTRUCTIONS = 40_000
 _MAX_MEASURED_INSTRUCTIONS = 2_000
 """Largest program for which other schedules are simulated."""
 _MEASURED_PLANS = 8
-"""Number of simulated schedules."""
 _MIN_SPEEDUP = 1.01
 """Smallest reported speedup."""
 

@@ -349,5 +349,4 @@ class Program(Compiled):
 
 
 def as_program(image: Image) -> Program:
-    """Convert an image to a program."""
     return Program(**{name: getattr(image, name) for name in image.__dataclass_fields__})

@@ -59,7 +59,6 @@ def load_any(path: str | Path) -> Program:
 
 
 def program_name(path: Path) -> str:
-    """Return a name for tables."""
     return path.stem if path.suffix in (TEXT_SUFFIX, PROGRAM_SUFFIX) else path.name
 
 
@@ -88,7 +87,6 @@ def _programs_in(folder: Path) -> Iterator[Path]:
 
 
 def load_test(path: str | Path) -> Program:
-    """Load a program with expected results."""
     program = load_any(path)
     if program.expected is None:
         raise ProgramError(f"program {str(path)!r} has no expected results; .expect gives them in a test")

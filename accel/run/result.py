@@ -390,7 +390,6 @@ class TimedResult(Result):
 
 
 def stalls_of(timing: Timing) -> dict[str, UnitCycles]:
-    """Return cycles in each state, by unit."""
     return {unit.label: cycles for unit, cycles in timing.unit_cycles.items()}
 
 

@@ -74,5 +74,4 @@ RESULT_KEYS = tuple(one for one in field_names(RunFigures))
 
 
 def error_dict(error: ProgramFault) -> dict[str, Any]:
-    """Return an error as plain data."""
     return as_dict(ErrorFigures.of(error))

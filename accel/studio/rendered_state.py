@@ -14,8 +14,6 @@ from accel.views.saved_run import SavedRun
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Limits of a shown state."""
-
     macs: int = 1 << 32
     instructions: int = 40_000
     cycles: int = 50_000_000
@@ -35,7 +33,6 @@ class RenderedState(Struct, frozen=True, eq=False, dict=True):
 
 
 def check_limit(name: str, count: int, limit: int) -> None:
-    """Raise a ShapeError if a count exceeds its limit."""
     if count > limit:
         raise ShapeError(
             f"{name} are {count:,}; the studio shows up to {limit:,}, and commands have no limit"

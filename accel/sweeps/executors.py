@@ -21,7 +21,6 @@ _MAX_DEATHS = 3
 
 
 def in_this_process(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-    """Run tasks in this process."""
     for index, task in enumerate(tasks):
         yield index, function(task)
 
@@ -112,7 +111,6 @@ def _exit_after(parent: Any) -> None:
 
 
 def check_dask() -> None:
-    """Raise a SweepError without Dask."""
     try:
         import distributed  # noqa: F401, PLC0415
     except ImportError:

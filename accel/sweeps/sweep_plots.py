@@ -115,7 +115,6 @@ class Plot:
 
 
 def make_plot(table: Mapping[str, Any]) -> Plot:
-    """Make a plot from its attributes."""
     known = field_names(Plot)
     for key in table:
         if key not in known:
@@ -133,7 +132,6 @@ def make_plot(table: Mapping[str, Any]) -> Plot:
 
 
 def check_matplotlib() -> None:
-    """Raise a SweepError without matplotlib."""
     try:
         import matplotlib  # noqa: F401, PLC0415
     except ImportError:
@@ -170,7 +168,6 @@ def svg(plot: Plot, rows: Rows) -> bytes:
 
 
 def figure_svg(figure: Any) -> bytes:
-    """Return a figure as in :func:`svg`."""
     text = _svg(figure, transparent=True).decode()
     return text.replace("</style>", _dark_style() + "</style>", 1).encode()
 
@@ -217,7 +214,6 @@ def _figure_class() -> Any:
 
 
 def label(name: str) -> str:
-    """Return an axis's name of a column."""
     if name in LABELS:
         return LABELS[name]
     words = name.replace("_", " ")

@@ -101,5 +101,4 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 def settings_of(points: Sequence[Point]) -> list[str]:
-    """Return all columns of :meth:`Point.settings`."""
     return list({name: None for point in points for name in point.settings()})

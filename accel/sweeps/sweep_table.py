@@ -120,7 +120,6 @@ class Table:
 
 
 def import_parquet() -> tuple[Any, Any]:
-    """Return pyarrow and its Parquet module, or raise a SweepError."""
     try:
         import pyarrow as arrow  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415
@@ -130,7 +129,6 @@ def import_parquet() -> tuple[Any, Any]:
 
 
 def as_text(name: str, value: Any) -> str:
-    """Format a value."""
     if value is None:
         return ""
     if name.endswith("utilization") or name.endswith("fraction"):

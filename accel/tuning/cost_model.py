@@ -45,7 +45,6 @@ _PRIOR_SCALE = 8.0
 
 
 def check_lightgbm() -> None:
-    """Raise a TuningError without LightGBM."""
     try:
         import lightgbm  # noqa: F401, PLC0415
     except ImportError:
@@ -57,7 +56,6 @@ class CostModel:
 
     Args:
         earlier: groups of earlier records to learn from.
-        seed: of the trees' samples.
     """
 
     def __init__(self, earlier: Sequence[Group] = (), seed: int = 0) -> None:

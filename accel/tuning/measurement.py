@@ -43,11 +43,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class _TimedOut(Exception):
-    """A measurement takes too long."""
+    pass
 
 
 def measure_schedule(schedule: Schedule, config: Config) -> Outcome:
-    """Compile a schedule, and simulate its timing."""
     begin = time.perf_counter()
     try:
         image = compile_schedule(schedule, config)

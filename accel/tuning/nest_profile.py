@@ -69,11 +69,9 @@ class NestProfile(Struct, kw_only=True):
         scopes: by name, see :data:`SCOPES`.
         other_bytes: of LOADs into other scratchpads.
         load_rows: of all LOADs.
-        stores, store_bytes: STOREs and their bytes.
         products, product_slots: GEMM instructions and their slots.
         alu, alu_slots: ALU instructions and their slots.
         resets: slots to set sums to zero.
-        threads: virtual threads.
         largest_loop: iterations of the outermost loop.
     """
 
@@ -137,11 +135,7 @@ def profile_schedule(schedule: Schedule, config: Config) -> NestProfile:
 
 
 def profile_nest(nest: Nest, config: Config) -> NestProfile:
-    """Return the counts of a nest.
-
-    Raises:
-        ScheduleError: buffers do not fit the scratchpads.
-    """
+    """Return the counts, or raise a ScheduleError if buffers do not fit the scratchpads."""
     elements = buffer_elements(nest)
     place_buffers(nest.locals, elements)
     profile = NestProfile(scopes={name: ScopeCounts() for name in SCOPES})

@@ -38,7 +38,6 @@ class SearchSpace(ABC):
     """Points of a computation on a machine.
 
     Attributes:
-        name: of the computation.
         outputs: of the scheduled computation.
         source: outputs of the user's computation, before a mapping.
     """
@@ -50,7 +49,6 @@ class SearchSpace(ABC):
     mapping: str = PLAIN
     knobs: tuple[Knob, ...]
     default_point: Point | None = None
-    """The default schedule, if any."""
     predicts_cheaply = False
     """Whether the model predicts without lowering a schedule."""
 
@@ -148,11 +146,7 @@ class SearchSpace(ABC):
     # --- random steps ------------------------------------------------------------------------------------
 
     def random_point(self, rng: Generator) -> Point:
-        """Return a random valid point.
-
-        Raises:
-            TuningError: no valid point was found.
-        """
+        """Return a random valid point, or raise a TuningError if none is found."""
         valid = self.valid_points
         if valid is not None:
             if not valid:

@@ -34,7 +34,6 @@ _MAX_MESSAGES = 5
 """Messages in a summary."""
 
 Progress = Callable[[int, int], None]
-"""Called with numbers of finished and all trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +263,6 @@ def _earlier(
 
 
 def _measure_default(space: SearchSpace, measurer: Measurer) -> Trial | None:
-    """Measure the planner's first choice, if any."""
     point = space.default_point
     return None if point is None else _measured(space, [point], measurer)[0]
 

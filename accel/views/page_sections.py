@@ -14,13 +14,11 @@ _SUFFIX = ".html"
 
 
 def check_page_path(what: str, path: str | Path) -> None:
-    """Raise an AccelError unless a file's name ends in ``.html``."""
     if Path(path).suffix.lower() != _SUFFIX:
         raise AccelError(f"the {what} is to be written to {str(path)!r}; the name must end in {_SUFFIX}")
 
 
 def sections_data(sections: Sequence[Section]) -> list[dict[str, str]]:
-    """Return sections as plain data."""
     return [{"name": name, "heading": heading, "html": html} for name, heading, html in sections]
 
 
@@ -43,5 +41,4 @@ def sections_page(title: str, facts: str, sections: Sequence[Section]) -> str:
 
 
 def page_style() -> str:
-    """Return the style sheet of pages with sections."""
     return asset("page.css") + asset("report.css") + asset("chart.css")

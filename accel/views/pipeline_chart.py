@@ -23,7 +23,6 @@ OVERVIEW_HEIGHT = 24
 """Shows the whole run."""
 AXIS_HEIGHT = 24
 STATE_BAND_HEIGHT = 9
-"""Shows states."""
 TRACK_GAP = 24
 """Room for arrows of tokens."""
 LEGEND_HEIGHT = 52

@@ -44,7 +44,6 @@ class _Picture:
 
     @classmethod
     def check_backend(cls, backend: str) -> None:
-        """Raise an AccelError for ``functional``."""
         if backend == "functional":
             raise AccelError(
                 f"the backend of a {cls.what} is {backend!r}, which does not simulate time; "
@@ -53,7 +52,6 @@ class _Picture:
 
     @classmethod
     def check_path(cls, path: str | Path) -> None:
-        """Raise an AccelError for another suffix than :attr:`suffixes`."""
         if Path(path).suffix.lower() not in cls.suffixes:
             expected = " or ".join(cls.suffixes)
             raise AccelError(

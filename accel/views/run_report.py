@@ -46,7 +46,6 @@ _LISTING = """<p class="hint"><label>unit <select id="unit"><option value="">all
 
 
 def report_html(run: AnalyzedRun) -> str:
-    """Return a self-contained page."""
     return view_page(run_view(run, is_static=True))
 
 
@@ -104,7 +103,6 @@ def run_view(run: AnalyzedRun, *, is_static: bool = False) -> dict[str, Any]:
 
 
 def sequence_view(sequence: RunSequence) -> dict[str, Any]:
-    """View several runs."""
     sections = [
         ("timeline", "Timeline", _timeline()),
         ("units", "Where the cycles went", units_html(sequence.activity)),

@@ -234,7 +234,6 @@ class SavedRun:
 
 
 def check_run_path(path: str | os.PathLike[str]) -> Path:
-    """Raise an AccelError for another suffix than ``.accelrun``."""
     target = check_path("run", path)
     if target.suffix != SUFFIX:
         raise AccelError(f"the run is to be saved to {os.fspath(path)!r}; the name must end in {SUFFIX}")
