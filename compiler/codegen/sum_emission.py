@@ -12,7 +12,7 @@ from accel.compiler.nest.nest import Call
 
 
 class SumEmission:
-    """Emits updates of sums. A reset is only noted, and the first update of each sum overwrites."""
+    """Emits updates of sums."""
 
     def __init__(self, state: EmissionState, unstarted: UnstartedSums, calls: CallEmission) -> None:
         self._state, self._unstarted, self._calls = state, unstarted, calls

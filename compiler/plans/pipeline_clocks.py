@@ -12,7 +12,7 @@ from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, compute_depth
 
 
 class UnitClocks:
-    """Clocks of all plans, in cycles. Plans with more steps come first.
+    """Clocks of all plans, in cycles.
 
     Clocks of buffers have a row for each thread, and one more for steps without LOADs. Clocks of accumulators
     have a row for each set, one for a set that is always free, and one for steps without a STORE.

@@ -34,7 +34,6 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
         is_diagonal: whether each block of output channels sums up one block of input channels, as in a
             depthwise convolution. Then ``depth`` is 1.
         holds_residual: whether the residual has one element for all pixels of a block of channels.
-        can_add_by_product: whether the GEMM core can add a residual.
         stored_bytes: bytes of an element of the output, and of the residual.
         residual_product: whether the load unit loads the residual, and the GEMM core adds it by an identity
             matrix.
