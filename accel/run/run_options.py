@@ -1,10 +1,8 @@
 """The options of a run."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
-
-from msgspec import Struct
-from msgspec.structs import force_setattr
 
 from accel.base.arguments import check_integer
 from accel.base.errors import AccelError, nearest
@@ -19,7 +17,8 @@ if TYPE_CHECKING:
 ORDERS = ("program", "random")
 
 
-class RunOptions(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
     """The options of a run.
 
     Attributes:
@@ -60,7 +59,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         if self.stop_at is not None:
             checked["stop_at"] = check_integer("stop_at", self.stop_at, least=0, error=AccelError)
         for name, value in checked.items():
-            force_setattr(self, name, value)
+            object.__setattr__(self, name, value)
         if self.order not in ORDERS:
             raise AccelError(f"the order is {self.order!r}; {nearest(self.order, ORDERS)}")
 
