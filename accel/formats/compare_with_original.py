@@ -31,9 +31,7 @@ _QUANTIZING = "QuantizeLinear"
 def compare_with_original(
     graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array]
 ) -> Comparison:
-    """Compare a graph with the file that it was imported from.
-
-    ONNX Runtime runs the optimized file. Every tensor that the file quantizes becomes an output, and the
+    """ONNX Runtime runs the optimized file. Every tensor that the file quantizes becomes an output, and the
     graph is evaluated from one such tensor to the next on ONNX Runtime's values. So a difference shows only
     at the first tensor after its cause.
     """

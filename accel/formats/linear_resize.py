@@ -127,7 +127,6 @@ def exact_resize_factor(data: Tensor, out: Tensor, whole: int) -> np.float32 | N
 
 
 def weight_sum(rows: Sequence[_Phase], columns: Sequence[_Phase]) -> int:
-    """Return the sum of each convolution's weights."""
     return sum(rows[0].weights) * sum(columns[0].weights)
 
 

@@ -88,7 +88,6 @@ class File(Struct, frozen=True, kw_only=True):
 
 
 def onnx() -> Any:
-    """Return the package onnx."""
     try:
         import onnx as package  # noqa: PLC0415
         import onnx.numpy_helper  # noqa: PLC0415
@@ -98,12 +97,12 @@ def onnx() -> Any:
 
 
 def read_file(path: str | os.PathLike[str]) -> File:
-    """Read a model from a file. External data must lie in the same folder."""
+    """External data must lie in the same folder."""
     return read_model_file(path, read_model)
 
 
 def read_model(content: bytes, folder: Path | None = None) -> File:
-    """Read a model from bytes. Without a folder, external data is refused."""
+    """Without a folder, external data is refused."""
     package = onnx()
     model = package.ModelProto()
     try:
@@ -163,7 +162,6 @@ def captured(graph: Any) -> list[str]:
 
 
 def rename_captured(graph: Any, names: Mapping[str, str]) -> None:
-    """Rename the outer tensors that a subgraph reads."""
     made = {one.name for one in (*graph.input, *graph.initializer)}
     for node in graph.node:
         outside = {name: new for name, new in names.items() if name not in made}
@@ -343,7 +341,6 @@ class _Reader:
             raise GraphError(f"{what} cannot be read: {error}") from None
 
     def _typed(self, proto: Any, shape: tuple[int, ...], dtype: Any, what: str) -> Array:
-        """Read values from the field of their type."""
         field = self._package.helper.tensor_dtype_to_field(proto.data_type)
         count = len(getattr(proto, field))
         if count != math.prod(shape):

@@ -90,7 +90,6 @@ _TYPE_NAMES = {
 
 
 def has_schema(node: FileNode) -> bool:
-    """Whether ONNX has the operator in the node's opset."""
     return _schema(node.kind, node.opset) is not None
 
 

@@ -8,7 +8,7 @@ from accel.graph.window_geometry import Windows
 
 
 def windows_of(node: FileNode, sizes: Shape, kernel: Shape, *, ceiling: bool = False) -> Windows:
-    """Return the windows of a convolution or a pool. ``ceiling`` is ceil_mode."""
+    """``ceiling`` is ceil_mode."""
     rank = len(kernel)
     strides = tuple(node.attributes.get("strides") or [1] * rank)
     dilations = tuple(node.attributes.get("dilations") or [1] * rank)

@@ -35,7 +35,6 @@ _INT64, _BOOL = 7, 9
 
 
 def called_graphs(operator: FileOperator) -> list[int]:
-    """Return the indices of the subgraphs that an operator calls."""
     return list(operator.options.values()) if operator.kind in {"CALL_ONCE", "IF", "WHILE"} else []
 
 
@@ -157,7 +156,6 @@ def _if(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def operator_name(importer: TfliteImporter, operator: FileOperator) -> str:
-    """Return a name for an operator's parts."""
     named = [importer.file.tensors[place].name for place in operator.outputs]
     return importer.builder.fresh(f"{named[0] if named else operator.kind}/{operator.kind.lower()}")
 

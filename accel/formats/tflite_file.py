@@ -173,7 +173,6 @@ class TfliteFile(Struct, frozen=True, kw_only=True):
 
 
 def tflite() -> Any:
-    """Return the package with this name."""
     try:
         import tflite as package  # noqa: PLC0415
     except ImportError:
@@ -182,7 +181,6 @@ def tflite() -> Any:
 
 
 def read_tflite(path: str | os.PathLike[str]) -> TfliteFile:
-    """Read a model."""
     return read_model_file(path, lambda content, _: read_tflite_model(content))
 
 

@@ -339,7 +339,6 @@ class TfliteImporter:
 
 
 def clip_of(low: float | None, high: float | None, tensor: Tensor) -> Clip | None:
-    """Return real bounds as a Clip of integers, if they clip."""
     limits = np.iinfo(tensor.dtype)
     found = [
         default if one is None else int(quantize(np.array([one], dtype=np.float32), tensor)[0])

@@ -15,9 +15,7 @@ from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array, Shape
 
 
 class Level(Struct, frozen=True, kw_only=True):
-    """One level of the tree.
-
-    Each node of a dense level has ``size`` children. In a sparse level, the children of node N have the
+    """Each node of a dense level has ``size`` children. In a sparse level, the children of node N have the
     numbers ``indices[segments[N]:segments[N + 1]]``.
     """
 
@@ -32,7 +30,6 @@ def dense_values(
     """Return a dense array. Values that are not stored are 0.
 
     Args:
-        shape: of the dense tensor.
         order: the axis of each level. Axes of blocks follow those of the tensor.
         block_map: the tensor's axis for each axis of blocks.
         values: the stored values in the order of traversal.

@@ -31,7 +31,6 @@ class Variables(Struct):
 
 
 def variables_of(context: ModelContext, file: TfliteFile, handles: Mapping[int, str]) -> Variables:
-    """Return the variables that a graph uses, from the names of its handles."""
     found = Variables()
     _collect(context, file, dict(handles), found, set())
     return found

@@ -43,7 +43,6 @@ class ByteFunction(Struct, frozen=True):
 
 
 def byte_function(graph: Graph, node: Node) -> ByteFunction | None:
-    """Return the node as a function of its only varying operand, if it is one."""
     varying = {name for name in node.inputs if name not in graph.constants}
     if len(varying) != 1:
         return None

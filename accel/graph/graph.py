@@ -132,7 +132,7 @@ def with_nodes(
     tensors: Iterable[Tensor] | None = None,
     constants: Mapping[str, Array] | None = None,
 ) -> Graph:
-    """Replace the nodes, and perhaps tensors and constants. Drop unneeded ones."""
+    """Drop unneeded nodes, tensors and constants."""
     found = build_graph(
         graph.name,
         graph.tensors.values() if tensors is None else tensors,

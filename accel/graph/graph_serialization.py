@@ -80,7 +80,6 @@ def graph_to_data(graph: Graph) -> dict[str, Any]:
 
 
 def graph_from_data(data: object, read: Callable[[Tensor], Array]) -> Graph:
-    """Invert :func:`graph_to_data`."""
     try:
         return _graph(data, read)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -133,7 +133,6 @@ class Tensor:
 
     @property
     def required_quantization(self) -> Quantization:
-        """The quantization, or a GraphError."""
         if self.quantization is None:
             raise GraphError(f"tensor {self.name!r} has no scale and zero point; its operators need them")
         return self.quantization

@@ -104,7 +104,6 @@ class Product(Operator):
             return ((self.factor() * data) * self.weight_scales(operands[1])) / out.scale_and_zero[0]
 
     def with_channels(self, channels: Sequence[int]) -> Self:
-        """Choose output channels by number."""
         if not self.sum_scales:
             return self
         return replace(self, sum_scales=tuple(self.sum_scales[channel] for channel in channels))

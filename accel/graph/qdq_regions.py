@@ -46,9 +46,8 @@ _COMMUTES_WITH_ROUNDING = (
 def match_regions(
     graph: Graph, opaque: Collection[str] = (), evaluate_table: TableEvaluator = evaluate_table
 ) -> Graph:
-    """Replace QDQ regions by quantized operators. Integer tensors keep their names.
-
-    A float bias is rounded to multiples of the product of the operands' scales.
+    """Integer tensors keep their names. A float bias is rounded to multiples of the product of the operands'
+    scales.
     """
     if not any(isinstance(node.operator, Dequantize) for node in graph.nodes):
         return graph

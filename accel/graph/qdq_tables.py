@@ -141,5 +141,4 @@ def _region_graph(
 
 
 def evaluate_table(graph: Graph, values: Array) -> Array:
-    """Compute ``y`` from ``x`` in numpy."""
     return evaluate(graph, {"x": values})["y"]

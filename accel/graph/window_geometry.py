@@ -82,7 +82,7 @@ class Windows(Struct, frozen=True, kw_only=True):
         return tuple(max(0, need - n) for need, n in zip(needed, sizes, strict=True))
 
     def with_padding(self, totals: Sequence[int], *, more_at_end: bool = True) -> "Windows":
-        """Split the padding of each axis between begin and end. Of an odd number, one gets one more."""
+        """Of an odd total, one side gets one more."""
         less, more = tuple(n // 2 for n in totals), tuple(n - n // 2 for n in totals)
         begin, end = (less, more) if more_at_end else (more, less)
         return replace(self, begin=begin, end=end)

@@ -12,11 +12,7 @@ from accel.run.session_tensors import value_numbers
 
 
 class ByteOrder(Struct, frozen=True, kw_only=True):
-    """The value in each byte of a tensor in DRAM.
-
-    Attributes:
-        numbers: index of each byte's value, from 1 in row-major order, or 0 for none.
-    """
+    """``numbers`` has the index of each byte's value, from 1 in row-major order, or 0 for none."""
 
     dtype: str
     numbers: npt.NDArray[np.int32]

@@ -48,7 +48,7 @@ from accel.run.program import as_program
 
 
 def build_chain(graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> Chain:
-    """Build one program for several layers. The host or another chain reads the ``needed`` tensors."""
+    """The host or another chain reads the ``needed`` tensors."""
     return _ChainBuilder(graph, parts, needed, config).build()
 
 
@@ -314,9 +314,7 @@ def _link_transfers(
 
 
 def _constants_first(body: Sequence[Instruction]) -> list[int]:
-    """Return a layer's instructions, LOADs of constants first, by index.
-
-    A SET.WGT that resets the zero point stays before LOADs of weights. After another one, weights are no
+    """A SET.WGT that resets the zero point stays before LOADs of weights. After another one, weights are no
     constants.
     """
     head = next((n for n, one in enumerate(body) if isinstance(one, Loops | Store)), 0)

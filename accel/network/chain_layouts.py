@@ -43,7 +43,6 @@ class TensorLayouts(Struct, frozen=True, kw_only=True):
 
 
 def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
-    """Return the strip layouts in which a layer reads a tensor."""
     if part.layouts is None or part.layer is None:
         return []
     return [

@@ -13,7 +13,7 @@ from accel.run.program import Program
 
 
 class Chain(Struct, frozen=True, kw_only=True):
-    """Layers as one program, which the machine executes without the host.
+    """Layers that the machine executes without the host.
 
     Attributes:
         ends: index after the last instruction of each layer.

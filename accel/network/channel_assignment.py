@@ -40,7 +40,7 @@ from accel.network.move_choice import MoveChoice
 
 
 def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[MoveChoice, ...]]:
-    """Return a graph whose moves between channels keep lanes, and the compared forms of moves.
+    """Return the new graph, and the compared forms of moves.
 
     The graph stays the same if no move splits a block, or if the machine's blocks of inputs and outputs
     differ.

@@ -82,12 +82,10 @@ class ChannelMap(Struct, frozen=True, dict=True):
         return ChannelMap(tuple(UNUSED if channel == ZERO else channel for channel in self.lanes))
 
     def __str__(self) -> str:
-        """For example ``20 channels in 32 lanes``."""
         return f"{len(self.positions)} channels in {len(self.lanes)} lanes"
 
 
 def concatenated(maps: Iterable[ChannelMap]) -> ChannelMap:
-    """Return the map of a Concat."""
     lanes: list[int] = []
     before = 0
     for one in maps:

@@ -43,7 +43,7 @@ class ClampedLinear(Struct, frozen=True, kw_only=True):
     high: int
 
     def values(self, values: _Integers, zero: int, bounds: tuple[int, int] | None = None) -> _Integers:
-        """Compute results. ``values`` are an operand's, minus its zero point."""
+        """``values`` are an operand's, minus its zero point."""
         word = Scale.of(self.scale)
         low, high = bounds or (self.low, self.high)
         return requantize(
@@ -65,9 +65,6 @@ def fit_channels(values: _Integers, table: _Integers, zero: int) -> tuple[Clampe
     as bounds.
 
     For example, batch normalization and ReLU of 64 channels are 64 functions with the bounds 0 and 127.
-
-    Args:
-        values: as in :func:`fit_clamped_linear`.
     """
     columns, places = np.unique(table, axis=1, return_inverse=True)
     contiguous = np.ascontiguousarray(columns.astype(np.int64))

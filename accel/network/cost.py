@@ -36,7 +36,6 @@ class Cost(Struct, frozen=True, kw_only=True):
         )
 
     def __str__(self) -> str:
-        """For example ``12,345 cycles (host, assumed: 2,000), 3,456 bytes``."""
         host = f" (host, assumed: {self.host_cycles:,})" if self.host_cycles else ""
         return f"{self.cycles:,} cycles{host}, {self.nbytes:,} bytes"
 

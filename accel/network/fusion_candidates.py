@@ -79,7 +79,6 @@ def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
 
 
 def unfused_groups(graph: Graph) -> tuple[FusionGroup, ...]:
-    """Put each node into its own group."""
     return tuple(map(_single, graph.nodes))
 
 

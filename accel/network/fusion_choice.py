@@ -26,8 +26,6 @@ _MAX_REPORTED = 6
 
 
 class PlacementOption(Struct, frozen=True, kw_only=True):
-    """Fused nodes on the machine or on the host."""
-
     fused: FusedNodes
     layer: LoweredLayer | None = None
     unsupported: str = ""
@@ -61,11 +59,7 @@ class _Refusal(Struct, frozen=True, kw_only=True):
 
 
 class _Placements(Struct, frozen=True, kw_only=True):
-    """Where some fused nodes can run.
-
-    Attributes:
-        options: none if only the machine could fuse the nodes, and does not support it.
-    """
+    """``options`` are none if only the machine could fuse the nodes, and does not support it."""
 
     options: list[PlacementOption]
     unsupported: str = ""

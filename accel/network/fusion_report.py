@@ -48,7 +48,6 @@ class FusionChoice(Struct, frozen=True, kw_only=True):
 
     @property
     def saved(self) -> Cost:
-        """The predicted cost of the unfused nodes, minus that of the chosen alternative."""
         chosen = self.alternatives[0].cost or ZERO_COST
         unfused = [one.cost for one in self.alternatives if one.is_unfused and one.cost is not None]
         return min(unfused, key=lambda cost: cost.cycles) - chosen if unfused else ZERO_COST
@@ -67,5 +66,4 @@ class FusionChoice(Struct, frozen=True, kw_only=True):
 
 
 def total_savings(choices: Sequence[FusionChoice]) -> Cost:
-    """Return the predicted savings of all fusions."""
     return sum((choice.saved for choice in choices), ZERO_COST)

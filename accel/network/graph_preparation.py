@@ -27,7 +27,6 @@ class PreparedGraph(Struct, frozen=True, kw_only=True):
 
     Attributes:
         divisions: functions that became sums of functions.
-        moves: compared forms of moves between channels.
     """
 
     graph: Graph
@@ -39,7 +38,6 @@ class PreparedGraph(Struct, frozen=True, kw_only=True):
 def prepare_graph(
     graph: Graph, config: Config, *, fusion: bool = True, rewrites: bool = True
 ) -> PreparedGraph:
-    """Apply rules, fold and divide functions, assign channel maps, and group the nodes that can be fused."""
     if rewrites:
         graph, _ = simplify(graph, [*SHUFFLE_RULES, CONCAT_OF_SLICES])
         if config.batch == 1:

@@ -78,12 +78,7 @@ def assign_layouts(
 
 
 class _SharedPicture(Struct, frozen=True, kw_only=True):
-    """A picture that one layer writes and others read.
-
-    Attributes:
-        readers: layer index and operand name of readers in strips.
-        needs_plain: whether anything reads it as a plain picture.
-    """
+    """``readers`` are layer index and operand name of readers in strips."""
 
     writer: int
     size: PictureSize

@@ -226,7 +226,6 @@ class CandidateFinder:
 
 
 def operand_of(part: NetworkPart, name: str) -> Operand:
-    """Return a layer's operand by name."""
     assert part.layer is not None
     return next(one for one in part.layer.operands if one.name == name)
 

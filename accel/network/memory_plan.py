@@ -6,8 +6,6 @@ from msgspec import Struct
 
 
 class LiveRange(Struct, frozen=True, kw_only=True):
-    """The steps in which a tensor occupies memory."""
-
     name: str
     nbytes: int
     first: int
@@ -18,11 +16,7 @@ class LiveRange(Struct, frozen=True, kw_only=True):
 
 
 class MemoryPlan(Struct, frozen=True, kw_only=True):
-    """An offset for each tensor.
-
-    Attributes:
-        bound: live bytes of the busiest step, the least possible size.
-    """
+    """``bound`` is the live bytes of the busiest step, the least possible size."""
 
     live_ranges: tuple[LiveRange, ...]
     offsets: dict[str, int]

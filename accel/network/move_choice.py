@@ -9,11 +9,7 @@ from accel.image.manifest_entries import read_entry
 
 
 class MoveChoice(Struct, frozen=True, kw_only=True):
-    """The forms that a move between channels can take.
-
-    Attributes:
-        alternatives: text and predicted cycles of the layers that differ, the chosen one first.
-    """
+    """``alternatives`` are text and predicted cycles of the layers that differ, the chosen one first."""
 
     name: str
     alternatives: tuple[tuple[str, int], ...]

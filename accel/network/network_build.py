@@ -41,7 +41,7 @@ def build_network(
     relaxation: float,
     limits: SearchLimits | None,
 ) -> NetworkProgram:
-    """Compile a graph, as :meth:`~accel.network.network.Network.build`."""
+    """Compile a graph, as :meth:`accel.Network.build`."""
     target = machine(on)
     measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
     records = None if tuned is None else load_records(tuned)

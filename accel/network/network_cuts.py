@@ -22,7 +22,7 @@ class Cut(Struct, frozen=True, kw_only=True):
 
 
 def network_cuts(program: NetworkProgram) -> tuple[Cut, ...]:
-    """Return the kinds of host nodes that cut a network into several programs, the most frequent first.
+    """Return the cuts, the most frequent first.
 
     For example, ``57 Mul: the machine has no Mul``. A Concat or Slice inside a program does not count,
     because layers write and read its values in place.

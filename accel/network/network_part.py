@@ -60,7 +60,6 @@ class NetworkPart(Struct, frozen=True, kw_only=True):
 
 
 def multiplies_float32(graph: Graph, parts: Sequence[NetworkPart]) -> bool:
-    """Whether the host multiplies float32 numbers."""
     return any(
         tensor.dtype == "float32"
         for part in parts

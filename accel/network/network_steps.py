@@ -17,7 +17,7 @@ from accel.network.tensor_aliases import find_aliases, may_alias
 
 
 class BuiltSteps(TypedDict):
-    """Attributes of a :class:`~accel.network.network_program.NetworkProgram`."""
+    """Attributes of a :class:`accel.NetworkProgram`."""
 
     steps: tuple[Chain | NetworkPart, ...]
     arrangements: tuple[LayoutChoice, ...]

@@ -125,7 +125,7 @@ class PartitionProblem:
         return "machine" if part.on_machine else "host"
 
     def solve(self) -> tuple[_Solution, int, bool]:
-        """Return the solution with the fewest programs, then with the fewest copies.
+        """Minimize the programs, then the copies.
 
         Also return the lower bound of programs, and whether the solution is proven to be the best.
         """
@@ -251,7 +251,7 @@ def partition_parts(
     aliases: Collection[str] = (),
     flexible: Collection[str] = (),
 ) -> Partition:
-    """Group parts, given in an order of execution, so that the fewest programs result."""
+    """``parts`` are in an order of execution."""
     problem = PartitionProblem(graph, parts, config, aliases, flexible)
     solution, bound, is_exact = problem.solve()
     return Partition(

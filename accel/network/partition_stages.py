@@ -65,7 +65,6 @@ def earliest_stages(
 
 
 def programs_of(stages: Sequence[int]) -> int:
-    """Return the number of programs in some stages."""
     return (max(stages, default=0) + 1) // 2
 
 

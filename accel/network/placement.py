@@ -108,7 +108,7 @@ def place(
 ) -> tuple[tuple[NetworkPart, ...], tuple[FusionChoice, ...]]:
     """Choose an alternative of each group, and compile its layers. Parts are in an order of execution.
 
-    ``records`` are those of ``tuned`` of :meth:`~accel.network.network.Network.build`.
+    ``records`` are those of ``tuned`` of :meth:`accel.Network.build`.
     """
     if not machine.config.post:
         raise GraphError(

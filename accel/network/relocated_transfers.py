@@ -19,7 +19,6 @@ _MAX_STRIDE = (1 << SIZE_BITS) - 1
 
 
 def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
-    """Return the transfers of a part of DRAM, by index."""
     assert program.references is not None
     parts = program.references.parts
     transfers: dict[int, Transfer] = {}

@@ -26,7 +26,6 @@ _Numbers = npt.NDArray[np.int32]
 
 
 def may_alias(graph: Graph, part: NetworkPart) -> bool:
-    """Whether a part moves integers."""
     is_integer = graph.tensors[part.fused.output].dtype in QUANTIZED
     return is_integer and isinstance(part.fused.main.operator, MOVES)
 
@@ -175,7 +174,6 @@ class Aliases(Struct):
 
     Attributes:
         inside: the tensor that contains each alias, and the bytes before it.
-        orders: byte orders of the chain's tensors.
         copies: by name of the buffer.
         unread: results whose own buffers nobody reads.
     """

@@ -303,11 +303,7 @@ def _shuffle(match: Match) -> Term | None:
 
 
 def _pixel_moves(source: Shape, out: Shape, values: npt.NDArray[np.int64]) -> Iterator[Operator]:
-    """Yield operators that may move values like a chain.
-
-    Args:
-        values: for each value of the result its number in the source.
-    """
+    """``values`` has the number in the source of each value of the result."""
     if source == out:
         channels = values[0, :, 0, 0] // (source[2] * source[3])
         if (channels < source[1]).all():

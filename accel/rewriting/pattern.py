@@ -252,7 +252,6 @@ class Match(Struct, frozen=True):
         return replace(self, found={**self.found, name: result}, named={**self.named, name: operator})
 
     def with_tensor(self, name: str, value: Value) -> Match | None:
-        """Return None if the name has another tensor."""
         if name in self.found:
             return self if self.found[name].key == value.key else None
         return replace(self, found={**self.found, name: value})

@@ -19,11 +19,7 @@ LEAST_APPLIED = 0.2
 
 
 class RuleCheck(Struct, frozen=True, kw_only=True):
-    """The result of a check.
-
-    Attributes:
-        applied: the instances in which the rule applied.
-    """
+    """``applied`` are the instances in which the rule applied."""
 
     rule: str
     instances: int

@@ -37,8 +37,7 @@ class SearchLimits:
 class CostModel(Protocol):
     """Predicts costs on a machine."""
 
-    def cycles(self, graph: Graph) -> int:
-        """Return the predicted cycles of a graph."""
+    def cycles(self, graph: Graph) -> int: ...
 
     def node_cycles(self, graph: Graph, *, can_fuse: bool, is_exact: bool) -> int:
         """Return the predicted cycles of a graph's only node, as if it were in the middle of a network.
@@ -50,17 +49,14 @@ class CostModel(Protocol):
 
 
 class CompiledCost(Struct, frozen=True, kw_only=True):
-    """The cost of a compiled network.
-
-    Attributes:
-        cycles: simulated cycles of its programs, plus predicted cycles of the host and of switches to it.
+    """``cycles`` are the simulated cycles of the programs, plus predicted cycles of the host and of switches
+    to it.
     """
 
     cycles: int
     programs: int
 
     def __str__(self) -> str:
-        """For example ``12,345 cycles in 2 programs``."""
         return f"{self.cycles:,} cycles in {self.programs} program{'' if self.programs == 1 else 's'}"
 
 
@@ -75,8 +71,6 @@ class CompiledComparison(Struct, frozen=True, kw_only=True):
         return self.searched.cycles < self.greedy.cycles
 
     def describe(self) -> str:
-        """Return for example ``compiled: 9 cycles in 2 programs, 8 cycles in 1 program without the search;
-        the graph without the search is kept``."""
         kept = "the search's graph" if self.keeps_search else "the graph without the search"
         return f"compiled: {self.searched}, {self.greedy} without the search; {kept} is kept"
 

@@ -174,11 +174,7 @@ class TensorEGraph:
         return self._known[node]
 
     def add_term(self, term: Term, rule: str, made: dict[int, int]) -> int:
-        """Add a term of a replacement, and return its reference.
-
-        Args:
-            made: references of this replacement's added terms, by identity.
-        """
+        """``made`` has the references of this replacement's added terms, by identity."""
         if isinstance(term, Value):
             return int(term.key)
         if id(term) not in made:

@@ -36,7 +36,7 @@ class CallGroup(NamedTuple):
 
 
 class _BoxOperands(NamedTuple):
-    """The inputs of the emission of one box.
+    """The operands of one box.
 
     Attributes:
         taps: for each operand with taps, their number and the elements from one to the next.
@@ -160,7 +160,7 @@ class CallEmission:
     def _with_taps(
         self, leaf: Call, pointers: tuple[AccessPtr, ...], env: Mapping[IterVar, int]
     ) -> tuple[tuple[AccessPtr, ...], list[tuple[int, int]]]:
-        """Return a call's pointers with their taps, and the taps and steps that SET.ACC needs."""
+        """Return the pointers with their taps, and the taps and steps for SET.ACC."""
         found = []
         settings = []
         for pointer, region, dims in zip(pointers, operand_regions(leaf), leaf.dims, strict=True):
@@ -189,7 +189,6 @@ class CallEmission:
 
 
 def _join(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
-    """Join GEMMs or MACs that differ only in their micro-ops, if possible."""
     every = [item for part in found for item in part]
     gemms = [item.instruction for item in every if isinstance(item.instruction, Gemm | Mac)]
     templates = {replace(gemm, uop_end=0) for gemm in gemms}

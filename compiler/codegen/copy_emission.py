@@ -43,7 +43,7 @@ class _Transfer(NamedTuple):
     """A copy for fixed values of the loop variables.
 
     Attributes:
-        content: the buffer's values afterwards, see :class:`~...emission_state.BufferContents`.
+        content: the buffer's values afterwards, see ``BufferContents``.
     """
 
     emitted: Sequence[Emitted] = ()

@@ -34,7 +34,6 @@ class DramTensor(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """Elements from block to block along each dimension of the plain tensor."""
         return row_major(self.layout.packed[: len(self.layout.shape)])
 
 
@@ -48,7 +47,7 @@ def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_room(outputs: Sequence[Tensor], config: Config) -> None:
-    """Refuse tensors that are too large for DRAM in any layout, before time is spent on them."""
+    """Refuse tensors that fit DRAM in no layout, before time is spent on them."""
     kept = [t for t in producers(outputs) if isinstance(t.op, Placeholder) or t in outputs]
     least = PAGE_BYTES + sum(prod(t.shape) * np.dtype(t.dtype).itemsize for t in kept)
     if least > config.mem_size:

@@ -17,7 +17,7 @@ SetT = TypeVar("SetT", bound=Set)
 
 
 class EmissionState:
-    """The state that the emitters of calls, copies and STOREs share.
+    """The state that all emitters share.
 
     Attributes:
         unstarted: the accumulators that their next product overwrites, or None on machines with ``post=0``.

@@ -42,7 +42,7 @@ def enclosing_range(ranges: Sequence[AccumulatorRange]) -> AccumulatorRange:
 
 
 def is_independent(one: Emitted, own: AccumulatorRange, tile: AccumulatorRange) -> bool:
-    """Return whether a piece of an ALU pass touches no accumulator of the tile's other pieces.
+    """Whether an ALU piece touches no accumulator of the tile's other pieces.
 
     Such pieces may run in any order.
     """

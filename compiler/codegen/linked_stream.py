@@ -86,7 +86,7 @@ _SPECIAL: tuple[Kind, ...] = ("micro-ops", "tokens", "finish")
 
 
 def _provenance(emission: Emission, placed: PlacedUops, ordered: Numbers, origins: Origins) -> Provenance:
-    """Return the origins of all instructions and FINISH. ``ordered`` has their numbers in ``placed``."""
+    """``ordered`` has the instructions' numbers in ``placed``."""
     micro_ops, tokens, finish = (len(emission.statements) + n for n in range(len(_SPECIAL)))
     statements = _by_source(placed.items.column(lambda one: one.statement), placed.sources, micro_ops)
     numbers = np.append(_by_source(statements, ordered, tokens), finish)

@@ -32,7 +32,7 @@ class PlacedUops(Struct, frozen=True, kw_only=True):
     words: npt.NDArray[np.uint32]
 
     def renumbered(self, waits: Mapping[int, int]) -> dict[int, int]:
-        """Convert positions in the emitted program to positions in ``program``."""
+        """Convert emitted positions to positions in ``program``."""
         positions = np.flatnonzero(self.sources != MICRO_OPS)
         return {int(positions[late]): int(positions[early]) for late, early in waits.items()}
 

@@ -86,7 +86,6 @@ def _after_last_transfer(emitted: Sequence[Emitted]) -> int:
 
 
 def _merged(emitted: Sequence[Emitted]) -> list[Emitted]:
-    """Merge adjacent LOADs of one residual each that are equal or in a row."""
     found: list[Emitted] = []
     for one in emitted:
         joined = _joined(found[-1], one) if found else None

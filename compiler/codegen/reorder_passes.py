@@ -57,7 +57,7 @@ class PassEffect(Struct, frozen=True, kw_only=True):
     waits: int = 0
 
     def __str__(self) -> str:
-        """State and numbers, for example ``ran: moved 12, replaced 4 by 16``."""
+        """For example, ``ran: moved 12, replaced 4 by 16``."""
         if self.state != "ran":
             return self.state
         parts = [
@@ -85,7 +85,7 @@ def reorder(program: EmittedProgram, without: Collection[str] = ()) -> EmittedPr
 
 
 def pass_effects(program: EmittedProgram, without: Collection[str] = ()) -> Iterator[PassEffect]:
-    """Run the passes as :func:`reorder` does, and yield the effect of each."""
+    """Run the passes, and yield the effect of each."""
     for listed in REORDER_PASSES:
         one = listed.reorder
         if not listed.applies_to(program.config):

@@ -81,7 +81,7 @@ def _fastest(
     choices: Sequence[tuple[Sequence[NumberedPiece], Sequence[AccumulatorRange]]],
     config: Config,
 ) -> list[Emitted]:
-    """Return the fastest program of all choices of pieces and numbers of split steps.
+    """Return the fastest of all choices of pieces and numbers of split steps.
 
     ``before`` lacks the last epilogue. A choice has the epilogue's pieces and their accumulators.
     """

@@ -79,7 +79,7 @@ class UnstartedSums:
 
 
 def rows_of(elements: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield ascending numbers as rows: the first number, the count, the distance and the length of rows."""
+    """Yield ascending numbers as rows: first number, count, distance and length."""
     runs: list[tuple[int, int]] = []
     for element in elements:
         if runs and element == sum(runs[-1]):

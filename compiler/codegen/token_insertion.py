@@ -134,8 +134,7 @@ def with_tokens(found: Dependences, after: Mapping[int, int] | None = None) -> O
 
 
 class _IndirectWaits:
-    """Waits between load and store unit, turned into waits of and for the compute unit. ``needed`` is
-    changed."""
+    """Waits between load and store unit as waits of and for the compute unit. ``needed`` is changed."""
 
     def __init__(self, order: Order, needed: dict[Unit, Numbers]) -> None:
         self._order = order
@@ -219,7 +218,7 @@ class _IndirectWaits:
         return own + bisect_right(self._before, own)
 
     def with_flags(self, program: Distinct[Instruction], known: dict[int, Instruction]) -> Ordered:
-        """Return the program with carriers and flags. Equal objects stay shared if their flags are equal.
+        """Equal objects stay shared if their flags are equal.
 
         ``known`` has instructions by number in the program and flags. New ones are added.
         """

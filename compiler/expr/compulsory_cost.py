@@ -152,7 +152,7 @@ def _needed_elements(outputs: Sequence[Tensor]) -> dict[Tensor, Elements]:
 
 
 def _mark_read(marked: Elements, user: Compute, elements: Elements, read: Read) -> None:
-    """Mark the elements that ``elements`` of ``user`` read. Indices outside the tensor are padding."""
+    """Indices outside the tensor are padding."""
     used = [set(variables(index)) for index in read.indices]
     if elements.all() and sum(len(u) for u in used) == len(set().union(*used)):
         # dimensions whose indices share no variable are independent

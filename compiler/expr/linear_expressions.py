@@ -31,7 +31,7 @@ class Linear(NamedTuple):
         return next((f for a, f in self.terms if a == atom), 0)
 
     def expr(self) -> Expr:
-        """Return the expression in readable form: ``yo*8+yi``."""
+        """Return a readable form: ``yo*8+yi``."""
         result: Expr | None = None
         for atom, factor in self.terms:
             term: Expr = atom if abs(factor) == 1 else Binary("*", atom, Const(abs(factor)))
@@ -203,7 +203,7 @@ def margins_of(condition: Condition) -> list[Linear]:
 
 
 def holds_in_loops(condition: Condition, extents: Mapping[IterVar, Expr]) -> bool:
-    """Whether a condition provably holds in all iterations of loops.
+    """Whether a condition provably holds in all iterations.
 
     The extent of an inner loop may depend on outer ones. For example, ``yo*8+yi < 100`` holds for ``yi``
     below ``min(8, 100-yo*8)``.

@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 
 class Combination(ABC):
-    """A function of two quantized tensors in floating point, and the integers that compute it.
+    """A function of two quantized tensors, in floating point and in integers.
 
     The integers define the values only where they differ from floating point.
     """
@@ -66,7 +66,7 @@ class Combination(ABC):
 
 
 def combination_from_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes of a :class:`Combination`. Raise a ShapeError for numbers out of range."""
+    """Raise a ShapeError for numbers out of range."""
     left, right, out = (quantization_from_data(data[name]) for name in ("left", "right", "out"))
     low = check_integer("low", data["low"], least=out.low, most=out.high)
     high = check_integer("high", data["high"], least=low, most=out.high)

@@ -109,8 +109,6 @@ class QuantizedProduct(Combination):
 
 
 class Multiplied(FloatPairFunction, frozen=True):
-    """The product of two quantized values in floating point: :func:`float_multiply`."""
-
     NAME: ClassVar[str] = "multiplied"
     RESULT: ClassVar[str] = "product"
 

@@ -252,7 +252,6 @@ def cast(value: Expr | int, dtype: str) -> Expr:
 
 
 def check_dtype(dtype: str) -> Dtype:
-    """Return ``dtype``, or raise a ShapeError if it is unknown."""
     for known in DTYPES:
         if dtype == known:
             return known

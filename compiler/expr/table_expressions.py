@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 
 def check_entries(entries: object) -> tuple[int, ...]:
-    """Return a table's 256 int8 or uint8 values as bytes of 0 to 255, or raise a ShapeError."""
+    """Return 256 int8 or uint8 values as bytes of 0 to 255, or raise a ShapeError."""
     found = plain_integers(entries)
     if found is None or len(found) != TABLE_BYTES or not all(-128 <= entry <= 255 for entry in found):
         raise ShapeError(f"the table is {shown(entries)}; it must be {TABLE_BYTES} values of int8 or uint8")
@@ -28,7 +28,7 @@ def check_entries(entries: object) -> tuple[int, ...]:
 
 
 class LookedUp(Function, frozen=True):
-    """An int8 or uint8 value replaced by an entry of a table: ``entries[value & 255]``.
+    """An entry in place of an int8 or uint8 value: ``entries[value & 255]``.
 
     Attributes:
         entries: 256 bytes. Entry 255 is the result of -1 or 255.

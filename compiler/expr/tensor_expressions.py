@@ -185,7 +185,7 @@ def check_name(name: str) -> str:
 
 
 def check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return a shape as Python integers. Raise a ShapeError if one is not positive or DRAM is too small."""
+    """Raise a ShapeError if one is not positive or DRAM is too small."""
     sizes = plain_integers(shape)
     if not sizes or min(sizes) < 1:
         raise ShapeError(f"the shape of {name} is {_shown(shape)}; it must be one or more positive integers")

@@ -23,7 +23,7 @@ and two remaining positions."""
 
 
 def split_convolution(workload: Workload, splits: Splits) -> Workload:
-    """Return the remaining operator of a convolution."""
+    """Return the remaining operator."""
     down, across = splits
     sizes = workload.parameters
     copies = down.block * across.block
@@ -53,7 +53,7 @@ def is_product(workload: Workload, splits: Splits) -> bool:
 
 
 def _epilogue(workload: Workload, copies: int, *, is_matrix: bool) -> dict[str, Any]:
-    """Return the mapped layer's epilogue, with ``copies`` channels for each of the convolution.
+    """The layer has ``copies`` channels for each of the convolution.
 
     The pixels of a matrix are its rows, which have a residual each.
     """

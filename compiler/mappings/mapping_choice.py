@@ -48,7 +48,6 @@ class ComparedMapping(Struct, frozen=True, kw_only=True):
     """A mapping that was considered.
 
     Attributes:
-        least_cycles: lower bound by products and by bytes on the bus.
         predicted_cycles: cycles of its best plan, or None if no plan fits or the bound excludes it.
         data_bytes: bytes of the input as the host packs it.
         factor: values of the packed input per value of the user's input.
@@ -182,8 +181,7 @@ def _compare(mapping: OperatorMapping, config: Config, plans: list[Candidate[Any
 
 
 def _bound(mapping: OperatorMapping, config: Config) -> int:
-    """Return a quick lower bound on cycles by slots, operand bytes and output bytes, or 0 for operators with
-    one mapping."""
+    """Return a quick bound by slots, operand bytes and output bytes, or 0 for operators with one mapping."""
     workload = mapping.workload
     if mapping.source.name not in _MAPPED:
         return 0

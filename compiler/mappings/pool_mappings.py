@@ -31,7 +31,7 @@ _SYNTAX = "'+' joins channels=N and strips=YxX; or it is plain"
 
 
 class PictureSplit(Struct, frozen=True, kw_only=True):
-    """A split of a picture into groups of channels, and strips of rows and columns."""
+    """A picture as groups of channels, and strips of rows and columns."""
 
     groups: int
     down: AxisSplit
@@ -60,7 +60,7 @@ def pool_mappings(workload: Workload, config: Config) -> Iterator[OperatorMappin
 
 
 def find_pool_mapping(workload: Workload, name: str) -> OperatorMapping:
-    """Return a pooling's mapping by its name."""
+    """Return a mapping by name."""
     if name == PLAIN:
         return plain_mapping(workload)
     groups, strips = 1, (1, 1)

@@ -30,7 +30,6 @@ class AxisSplit(Struct, frozen=True, kw_only=True):
     """A split axis.
 
     Attributes:
-        strips: parts that become pictures of the batch.
         packed: whether all input positions that a block's windows need become channels of one step.
     """
 
@@ -50,7 +49,7 @@ class AxisSplit(Struct, frozen=True, kw_only=True):
 
     @property
     def is_single_product(self) -> bool:
-        """Whether one output of a strip remains, which reads the one remaining input position."""
+        """Whether one output of a strip and one input position remain."""
         return self.size == self.taps == self.length == 1 and self.padding[0] == 0
 
     @property

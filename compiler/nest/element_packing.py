@@ -25,7 +25,7 @@ Element = tuple[tuple[int | None, int], ...]
 
 
 def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
-    """Return the element of every buffer that the program writes.
+    """Return the element of each written buffer.
 
     For example, the accumulators of a 1 x 16 block have the element ``((0, 1), (1, 16))``.
     """
@@ -80,7 +80,7 @@ def _operand_element(region: Region, dims: tuple[int | None, ...], otherwise: tu
 
 
 def element_of(region: Region, dims: tuple[int | None, ...], shape: tuple[int, ...]) -> Element:
-    """Return the element of an intrinsic's operand: its last dimensions if it covers several elements."""
+    """Use the last dimensions of an operand that covers several elements."""
     rank = len(shape) if region.buffer.scope is None else len(region.buffer.scope.element)
     return tuple(zip(dims, shape, strict=True))[-rank:]
 

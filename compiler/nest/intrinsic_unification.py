@@ -73,7 +73,7 @@ class Unified(Struct, frozen=True):
 
 
 def match(pattern: Expr, found: Expr) -> Iterator[dict[Tensor, Read]]:
-    """Yield all ways in which ``found`` has the form of ``pattern``: each operand's access."""
+    """Yield each operand's access for all ways in which ``found`` has the form of ``pattern``."""
     if isinstance(pattern, Sum) or isinstance(found, Sum):
         if isinstance(pattern, Sum) and isinstance(found, Sum):
             yield from match(pattern.body, found.body)
@@ -102,7 +102,7 @@ def _match_pair(pattern: Binary, a: Expr, b: Expr) -> Iterator[dict[Tensor, Read
 def map_axes(
     name: str, block: Sequence[BlockLoop], axes: Sequence[IterVar], accesses: Sequence[Access]
 ) -> Unified:
-    """Return the first mapping of the block's loops onto ``axes`` that all accesses agree with."""
+    """Return the first mapping of loops onto ``axes`` that all accesses agree with."""
     if len(block) > len(axes):
         raise TensorizeError(
             f"the block for {name} has {len(block)} loops ({_loops(block)}); {name} has {len(axes)} axes "

@@ -69,7 +69,6 @@ def _loops(lowering: Lowering, nest: StageNest, position: int) -> list[Node]:
 
 
 def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Node]:
-    """Wrap ``inner`` in the loop of a leaf, unless it runs once."""
     loop = nest.loops[leaf]
     if loop is None:
         return list(inner)

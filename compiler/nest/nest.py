@@ -70,7 +70,6 @@ class Region(Struct, frozen=True):
 
     Attributes:
         buffer_extents: extents of the part of its tensor that the buffer holds at this access.
-        set_index: the buffer set.
     """
 
     buffer: Buffer
@@ -119,14 +118,14 @@ class Assign(Node, Struct, frozen=True):
 
 
 class ZeroRegion(Node, Struct, frozen=True):
-    """Set a region to zero, for example the sums of a tile."""
+    """For example, the sums of a tile."""
 
     region: Region
 
 
 @dataclass(frozen=True)
 class ZeroBuffer(Node):
-    """Set a whole scratchpad buffer to zero, including unused parts."""
+    """Unused parts are set to zero, too."""
 
     buffer: Buffer
     stage: str = field(default="", compare=False, kw_only=True)
@@ -345,7 +344,7 @@ def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def unrolled_nodes(node: For) -> list[Node]:
-    """Repeat the body of an unrolled loop. Iterations that may not run are guarded."""
+    """Iterations that may not run are guarded."""
     nodes: list[Node] = []
     surely, most = bounds(node.extent)
     for number in range(most):
@@ -356,7 +355,7 @@ def unrolled_nodes(node: For) -> list[Node]:
 
 
 def replace_regions(node: Node, change: Callable[[Region], Region]) -> Node:
-    """Change the regions of copies, calls and epilogues."""
+    """Change the regions of a node."""
     if isinstance(node, For | Guard | TileEpilogue):
         return replace(node, body=tuple(replace_regions(n, change) for n in node.body))
     if isinstance(node, Copy):

@@ -123,7 +123,7 @@ class _State:
         target[inner] = source.astype(target.dtype) - target.dtype.type(node.zero_point)
 
     def _store(self, node: StoreEpilogue, env: Env) -> None:
-        """Compute a tile as the store unit does. Parameters lie along the channels."""
+        """Parameters lie along the channels."""
         value = self._part(node.source, env).astype(np.int32)
         for one in node.ops:
             assert one.operand is not None

@@ -68,7 +68,7 @@ def verify_nest(nest: Nest, *, allows_vthreads: bool = True) -> None:
 
 
 class _Iterations(Struct, frozen=True):
-    """Iterations of the loops around a statement: each variable's values."""
+    """Each loop variable's values around a statement."""
 
     at: Mapping[IterVar, Array]
     count: int
@@ -220,8 +220,8 @@ class _Verifier:
     def _region(
         self, region: Region, iterations: _Iterations, block: Mapping[int, int] | None = None
     ) -> _Iterations:
-        """Check that a box is inside its buffer and the buffer's content, except for the rest of a last block
-        of ``block`` elements. Return the iterations in which it is not empty."""
+        """Check that a box is inside its buffer's content, except for the rest of a last block of ``block``
+        elements. Return the iterations in which it is not empty."""
         buffer, name = region.buffer, format_region(region)
         self._require(buffer in self.declared, f"{buffer.name} is not declared")
         rank = len(buffer.shape)

@@ -78,7 +78,7 @@ class StageNest(Struct, eq=False):
 
 
 def make_loops(nest: StageNest) -> None:
-    """Determine extents and values of a stage's variables from its domain, splits and fuses."""
+    """Determine a stage's extents and values from its domain, splits and fuses."""
     stage = nest.stage
     largest: dict[IterVar, int] = {}
     exact: dict[IterVar, Expr] = {}

@@ -54,7 +54,7 @@ class Operator(Struct, frozen=True, kw_only=True):
         return self.name.replace("_", "-")
 
     def default_of(self, parameter: Parameter) -> Any:
-        """Return a parameter's default, or :attr:`inspect.Parameter.empty` if it is required."""
+        """Return ``inspect.Parameter.empty`` for a required parameter."""
         if parameter.omitted_value is not None:
             return parameter.omitted_value
         return inspect.signature(self.make).parameters[parameter.name].default
@@ -76,7 +76,6 @@ class Operator(Struct, frozen=True, kw_only=True):
         return [one for one in self.parameters if one.kind is ParameterKind.RECORD]
 
     def parameters_named(self, name: str) -> set[str]:
-        """Return the parameters that a name stands for, if any."""
         found = self.spellings.get(name)
         return set() if found is None else {found.name} if isinstance(found, Parameter) else set(found.names)
 
@@ -88,7 +87,7 @@ class Operator(Struct, frozen=True, kw_only=True):
         return self.make(**self.arguments(values))
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert values under any of the parameters' names to arguments of :attr:`make`."""
+        """Convert values under any of the parameters' names."""
         known, found = self.spellings, dict[str, Any]()
         given: dict[str, str] = {}
         for name, value in values.items():

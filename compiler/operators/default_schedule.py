@@ -26,7 +26,7 @@ def find_candidates(
     *,
     quick: bool = False,
 ) -> list[Candidate[Any]]:
-    """Return the most promising plans, best first.
+    """Return promising plans, best first.
 
     Args:
         threads: only plans with this number of virtual threads, or None for any.

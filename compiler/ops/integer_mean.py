@@ -64,7 +64,7 @@ class Mean(Struct, frozen=True):
 
 
 def mean_of(counts: Sequence[int]) -> Mean:
-    """Return multipliers for means of these numbers of int8 values, with one offset and shift."""
+    """All ``counts`` get the same offset and shift."""
     distinct = sorted(set(counts))
     half = min(distinct[0] // 2, IMMEDIATE_HIGH)
     for offset in (0, 1, half):

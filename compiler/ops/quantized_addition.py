@@ -176,7 +176,7 @@ def _cutting_plane_candidates(pairs: _Pairs, start: _Candidate) -> Iterator[_Can
     """Yield multipliers that may have a wider offset range, by Kelley's cutting planes.
 
     The width is concave, so tangent planes bound it everywhere. The next candidate is the maximum of the
-    lowest planes. If it is negative, no multipliers have an offset.
+    lowest planes.
     """
     a, b = start.multipliers
     up, down = (

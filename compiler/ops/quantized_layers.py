@@ -369,7 +369,6 @@ _RESIDUAL_FIELDS = {
     one if one.startswith(("sum_", "result_", "approximate")) else f"residual_{one}": one
     for one in field_names(QuantizedResidual)
 }
-"""From the layer's names of the residual's parameters to its fields."""
 _OMITTED = {"residual_operation": "add", "residual_per_channel": False}
 QUANTIZED_PARAMETERS = (*_LAYER_FIELDS, *_TABLE_FIELDS, *_RESIDUAL_FIELDS)
 """The names in :meth:`Quantized.to_dict`."""
@@ -396,7 +395,6 @@ def _multiplication(
 
 
 def _centered(shape: Sequence[int], name: str, dtype: str, zero: int) -> tuple[Tensor, Tensor]:
-    """Return a tensor of bytes, and its values minus a zero point."""
     data = placeholder(shape, dtype, name=name)
     if dtype == "int8" and not zero:
         return data, data

@@ -183,7 +183,7 @@ def _offsets(products: Integers, results: Integers, candidate: _Candidate, sign:
 def _widest_candidate(pairs: _Pairs, shift: int, zero: int) -> _Candidate:
     """Return the first tried multiplier that has an offset, or the last one.
 
-    The width is concave. Where its tangent at any multiplier is negative, no multiplier has an offset.
+    Where the tangent of the width at any multiplier is negative, no multiplier has an offset.
     """
     first, last = 0, MAX_MULTIPLIER
     candidate = _Candidate(0, shift, zero)

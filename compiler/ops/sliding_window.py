@@ -55,7 +55,7 @@ class Sliding(Struct, frozen=True):
     def places(
         self, output: tuple[IterVar, IterVar], tap: tuple[IterVar, IterVar], skip: int = 1
     ) -> tuple[Expr, Expr]:
-        """Return the row and the column of a window's element in :func:`window`."""
+        """Return the row and the column in :func:`window`."""
         (SY, SX), (DY, DX) = self.stride, self.dilation
         rows = _times(output[0], SY // skip) + _times(tap[0], DY)
         return rows, _times(output[1], SX) + _times(tap[1], DX)
@@ -76,7 +76,7 @@ def sliding(
     padding: int | tuple[int, ...],
     dilation: int | tuple[int, ...] = 1,
 ) -> Sliding:
-    """Return windows. All arguments except ``size`` may be one number for all directions."""
+    """All arguments except ``size`` may be one number for all directions."""
     return Sliding(
         size, pair("kernel", kernel), pair("stride", stride), sides(padding), pair("dilation", dilation)
     )
@@ -110,7 +110,7 @@ def window(data: Tensor, slide: Sliding, skip: int = 1) -> Tensor:
 
 
 def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, int]:
-    """Return one number for both directions, or two numbers, as a pair."""
+    """A number stands for both directions."""
     numbers = _integers(value, (1, 2), least)
     if numbers is None:
         kind = "a positive integer" if least == 1 else f"an integer from {least} on"

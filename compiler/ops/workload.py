@@ -210,7 +210,7 @@ def dense(
 def epilogue_of(
     quantized: object, *, bias: bool, channels: int, has_second_zero: bool = False, **others: Any
 ) -> Epilogue | Quantized:
-    """Return the epilogue from an operator's arguments. Raise a ShapeError if they do not fit.
+    """Raise a ShapeError if the arguments do not fit together.
 
     ``has_second_zero`` says whether the second operand may be uint8 or have a zero point.
     """
@@ -249,7 +249,6 @@ def input_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) 
 
 
 def weights_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) -> Tensor:
-    """Return a layer's weights, minus any zero point."""
     if isinstance(epilogue, Quantized):
         return epilogue.weights(shape, name)
     return placeholder(shape, name=name)
@@ -313,7 +312,7 @@ def with_epilogue(
     result: str = "out",
     channel_axis: int = 1,
 ) -> Workload:
-    """Return a workload of sums and their epilogue, with bias and residual as inputs.
+    """Bias and residual are inputs of the workload.
 
     ``total`` returns the sum of an element. Its parameters name the axes. The int32 bias has the dimension
     ``channel_axis`` of ``shape``.

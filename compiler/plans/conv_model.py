@@ -81,7 +81,7 @@ class ConvShape(SumShape, frozen=True, kw_only=True, dict=True):
         return np.asarray((outputs - 1) * self.stride[axis] + (taps - 1) * self.dilation[axis] + 1)
 
     def window_start(self, axis: int, output: Count, tap: Count) -> IntArray:
-        """Return the first row or column of the padded input for ``output`` and ``tap``."""
+        """Positions count in the padded input."""
         if not self.is_transposed:
             return np.asarray(output * self.stride[axis] + tap * self.dilation[axis])
         before, up = (self.top, self.left)[axis], self.upsampling[axis]
@@ -111,7 +111,7 @@ class ConvShape(SumShape, frozen=True, kw_only=True, dict=True):
         return np.asarray(has_whole_steps & is_same & (not self.is_transposed))
 
     def tile_extents(self, axis: int, count: int) -> list[int]:
-        """Return sizes worth trying: multiples of ``upsampling``."""
+        """Return multiples of ``upsampling``."""
         size, up = (self.rows, self.columns)[axis], self.upsampling[axis]
         return [min(size, part * up) for part in spread_part_sizes(-(-size // up), count)]
 
@@ -193,7 +193,7 @@ def _transposed_overlaps(outputs: int, kernel: int, up: int, before: int, size: 
 
 
 def conv_shape(workload: Workload, config: Config) -> ConvShape:
-    """Return the features of a convolution or a mean over windows."""
+    """Return the features of a workload."""
     sizes = workload.parameters
     merged = merged_groups(workload, config)
     extra_taps = max(0, taps_at_once(workload, config) - 1)

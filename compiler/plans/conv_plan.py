@@ -22,7 +22,6 @@ class ConvPlan(Struct, frozen=True, kw_only=True):
 
     Attributes:
         channels: blocks of output channels in a tile.
-        rows, columns: size of a tile of the output.
         depth: blocks of input channels in a step of the sum.
         kernel_rows: rows of the kernel in a step.
         outer: the outermost loop over tiles, see :data:`~accel.compiler.plans.plan_table.OUTER_LOOPS`.

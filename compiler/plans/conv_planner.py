@@ -23,7 +23,7 @@ def conv_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[ConvPlan]]:
-    """Find candidates, see ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's."""
+    """See ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's."""
     rankings = []
     for variant in shape.residual_variants():
         table = fitting_plans(variant, config, threads, fixed, default_thread_counts(quick=quick))

@@ -78,7 +78,6 @@ def fitting_plans(
     fixed: Blocks | None = None,
     thread_counts: Sequence[int] = THREAD_COUNTS,
 ) -> PlanTable:
-    """Return all plans that fit and pay, see :func:`~accel.compiler.plans.plan_space.enumerate_plans`."""
     space = conv_space(shape, config, fixed)
     return enumerate_plans(space, _tile_sizes(shape, fixed or {}), threads, thread_counts)
 

@@ -46,7 +46,7 @@ def epilogue_cost(workload: Workload, config: Config, sum_length: int) -> Epilog
 
 
 def has_store_epilogue(workload: Workload, config: Config) -> bool:
-    """Return whether the store unit requantizes the sums. Raise a ScheduleError if the machine cannot."""
+    """Raise a ScheduleError if the machine cannot."""
     if isinstance(workload.epilogue, Quantized) and not config.post:
         raise ScheduleError(
             f"{workload.name} is quantized by scales and zero points; configuration {config.name!r} has "

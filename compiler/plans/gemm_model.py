@@ -64,7 +64,7 @@ class GemmShape(SumShape, frozen=True, kw_only=True):
 
 
 def gemm_shape(workload: Workload, config: Config) -> GemmShape:
-    """Return the features of a matrix product on a machine."""
+    """Return the features of a workload."""
     *several, rows, columns = workload.output.shape
     (k,) = workload.reduce_axes
     a, b = workload.factors

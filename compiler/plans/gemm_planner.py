@@ -38,7 +38,7 @@ def gemm_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[GemmPlan]]:
-    """Find candidates, see ``Planner.find``. Sizes in ``fixed`` are blocks, clamped to the tensor's."""
+    """See ``Planner.find``. Sizes in ``fixed`` are blocks, clamped to the tensor's."""
     given = {{"columns": "channels"}.get(name, name): size for name, size in (fixed or {}).items()}
     spaces = [_gemm_space(variant, config, given) for variant in shape.residual_variants()]
     check_threads_fit(

@@ -16,7 +16,6 @@ class MergedGroups(Struct, frozen=True, kw_only=True):
 
     Attributes:
         together: original groups in each merged group, fewer in the last one.
-        outputs, inputs: channels of a merged group.
     """
 
     together: int
@@ -30,7 +29,7 @@ class MergedGroups(Struct, frozen=True, kw_only=True):
 
 
 def merged_groups(workload: Workload, config: Config) -> MergedGroups:
-    """Return merged groups. Each channel of a mean is one group."""
+    """Each channel of a mean is one group."""
     _, channels, _, _ = workload.output.shape
     count = workload.parameters.get("groups", 1 if workload.is_product else channels)
     outputs, inputs = channels // count, workload.data.tensor.shape[1] // count

@@ -55,7 +55,6 @@ class Predictions(Struct, frozen=True, kw_only=True):
         return Predictions(**{part: getattr(self, part)[chosen] for part in field_names(self)})
 
     def with_plans(self, chosen: BoolArray, others: Predictions) -> Predictions:
-        """Return a copy in which ``others`` replace the predictions of the chosen plans."""
         found = self.take(np.arange(len(chosen)))
         for part in field_names(self):
             getattr(found, part)[chosen] = getattr(others, part)
@@ -71,7 +70,7 @@ def first_instruction_cycle(config: Config) -> int:
 
 
 def predict(model: StepModel, max_steps: int = MAX_STEPS) -> Predictions:
-    """Predict the cycles of plans, from about ``max_steps`` executed steps of each."""
+    """About ``max_steps`` steps of each plan are executed."""
     return _Pipeline(model, model.plan_work(), max_steps).predict()
 
 
@@ -98,7 +97,7 @@ class _Pipeline:
         self.clocks = UnitClocks(model.config, self.work)
 
     def _step_table(self, model: StepModel, numbers: IntArray, begin: int, count: int) -> StepTable:
-        """Return the steps from ``begin`` of the first ``count`` plans.
+        """Return steps from ``begin`` on of the first ``count`` plans.
 
         Plans of different lengths waste work, so long tables are computed in parts with only the unfinished
         plans.

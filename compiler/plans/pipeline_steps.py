@@ -103,7 +103,6 @@ class PlanWork(Struct, frozen=True, kw_only=True):
         reload_steps: steps over which these loads are spread, or 0 if they are issued together.
         threads: virtual threads, which is the number of operand buffers.
         load_bytes: operand bytes, or, without operands, the bytes that the compute unit loads first.
-        compute_start, port_start, load_start: cycles in which units and read port become free.
         late_acc_beats: as in :class:`~accel.compiler.plans.program_start.ProgramStart`.
     """
 

@@ -41,7 +41,7 @@ class Prediction(Struct, frozen=True, kw_only=True):
 
     @property
     def busiest(self) -> str:
-        """The busiest unit with its share of the cycles, for example ``compute 71%``."""
+        """For example, ``compute 71%``."""
         busy = {"compute": self.compute, "load": self.load, "store": self.store}
         unit, share = busiest_unit(self.cycles, busy)
         return f"{unit} {share:.0%}"

@@ -61,8 +61,7 @@ def search(
     """Return the most promising plans, best first.
 
     Plans with prefetching are predicted less reliably. The search ranks them separately, so that they do not
-    displace others, but predicts all together, because that is faster. A ``quick`` search predicts only a few
-    plans with the best estimates.
+    displace others, but predicts all together, because that is faster.
     """
     kinds = {
         prefetch: replace(space, residencies=[pair for pair in space.residencies if pair[1] == prefetch])

@@ -72,8 +72,7 @@ class PlanSpace(Struct, Generic[PlanT], frozen=True, kw_only=True):
         return found.take(OperandTraffic(sizes).residency_pays() & sizes.micro_ops_fit())
 
     def neighbours(self, plans: Sequence[tuple[int, ...]], threads: int | None) -> Iterator[tuple[int, ...]]:
-        """Yield plans that differ in one or two choices. ``threads`` is the requested number, or None to vary
-        it."""
+        """Yield plans that differ in one or two choices, also in ``threads`` if that is None."""
         for row in plans:
             plan = PlanTable(*row)  # type: ignore[arg-type]  # numbers instead of arrays
             for name, sizes in self.tile_sizes.items():
@@ -141,7 +140,6 @@ def enumerate_plans(
 
 
 def _tiles_by_residency(space: PlanSpace[PlanT], tiles: PlanTable) -> Iterator[tuple[int, int, PlanTable]]:
-    """Yield residencies, and the tiles that fit with them."""
     sizes, config = space.sizes(tiles), space.config
     inputs, weights = sizes.step_inputs * sizes.steps, sizes.step_weights * sizes.steps
     fitting: dict[int, PlanTable] = {}

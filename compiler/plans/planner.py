@@ -59,7 +59,6 @@ class Planner(Struct, Generic[ShapeT, PlanT], frozen=True, kw_only=True):
         enumerate: returns every fitting plan with spread tile sizes and its prediction, in no particular
             order. There are thousands, and the candidates of ``find`` may be others.
         fits: whether a plan's buffers and micro-ops fit the scratchpads, and its tokens the counters.
-        predict: predicts the cycles of a plan that fits.
         outermost: names the dimension of the outermost loop over tiles.
         threads_along: names the dimension of virtual threads.
         plan_type: the dataclass of plans, of integers, booleans and strings, or None to write none to the

@@ -26,7 +26,7 @@ def pool_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[PoolPlan]]:
-    """Find candidates, see ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's.
+    """See ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's.
 
     Ties with the best are ordered by bytes read, then threads. Quick searches are no shorter.
     """

@@ -53,7 +53,7 @@ class ProgramStart:
             self._load_resident_bias(sizes)
 
     def _load_resident_bias(self, sizes: TileSizes) -> None:
-        """Load the bias before the first product. The first step's last LOAD waits for its request."""
+        """The first step's last LOAD waits for its request."""
         config, is_resident = sizes.config, sizes.bias_resident
         inputs = sizes.step_inputs * config.inp_element_bytes / config.bus_bytes
         self.load = np.where(is_resident, np.maximum(self.load, self.compute - inputs), self.load)

@@ -31,7 +31,6 @@ class OperandLoads(Struct, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         buffers: flat indices of the buffers that must be free.
-        filled: flat indices of the buffers that the LOADs fill.
         data_cycles: cycles from the first beat to the last.
         queue_cycles: how long the LOADs occupy the outstanding bursts, and the LOADs in flight, in shape
             (steps, 2, plans).
@@ -56,7 +55,6 @@ class TileStores(Struct, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         startup: cycles from the last slot to the first beat, fewer if pieces are stored before that slot.
-        data_cycles: cycles of all beats.
         queue_cycles: how long the STORE occupies the outstanding bursts.
         until_last_piece: least cycles from the first beat to the last, because the last piece waits for the
             last slot, or None if tiles are complete before their STORE starts.
@@ -145,7 +143,7 @@ class ResourceTable:
         )
 
     def operand_loads(self) -> tuple[OperandLoads, OperandLoads] | None:
-        """Return the LOADs of each thread's first step, and those of later steps.
+        """Return the LOADs of first steps, and of later ones.
 
         The later ones are listed at the previous step of the same thread, which frees their buffers.
         """

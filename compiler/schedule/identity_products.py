@@ -44,7 +44,7 @@ def read_along(name: str, body: Expr, axis: IterVar) -> tuple[Read, int]:
 
 
 def product_body(body: Expr, axis: IterVar, column: IterVar, unit: Tensor) -> Expr:
-    """Return the body multiplied by ``unit`` along ``axis`` and summed over ``column``."""
+    """Multiply by ``unit`` along ``axis``, and sum over ``column``."""
     size = column.extent
     limit = axis.extent
     index = simplify(axis // size * size + column) if size < limit else column

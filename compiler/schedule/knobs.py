@@ -197,7 +197,7 @@ def find_declarations(template: Callable[[], Any]) -> Declarations:
 def exclusion(
     template: Callable[[], Any], declarations: Declarations, choices: Mapping[str, Any]
 ) -> str | None:
-    """Return the message of the constraint that excludes a point, or None."""
+    """Return the violated constraint's message, or None."""
     run = _Run(
         known={one.name: one for one in declarations.knobs}, choices=choices, stop_after=declarations.count
     )

@@ -95,7 +95,6 @@ def store_look_up(name: str, body: Expr) -> StoreLookUp:
 
 
 def with_table(body: Expr, look_up: StoreLookUp, table: Tensor) -> Expr:
-    """Return a stage's body whose look-up reads a table in DRAM."""
     finished = body.value if isinstance(body, Cast) else body
     assert isinstance(finished, Finished)
     placed = replace(look_up, operand=table[0, 0])

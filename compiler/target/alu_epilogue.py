@@ -40,7 +40,6 @@ from accel.core.isa.field_widths import IMMEDIATE_BITS
 from accel.image.packed_layout import Preparation
 
 IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << (IMMEDIATE_BITS - 1)), (1 << (IMMEDIATE_BITS - 1)) - 1
-"""Bounds of immediate operands."""
 ALU_NAMES = {"+": "add", "*": "mul", ">>": "shr", "min": "min", "max": "max"}
 """VTA's operation for each operator of an expression."""
 _BYTE = 256
@@ -212,7 +211,6 @@ def preparation_for(
 
     Args:
         shift: right shift of the sums before the clip.
-        sum_limit: the largest magnitude of a sum without bias.
         between: bounds of the value added between shift and clip.
     """
     if shift < 1 or low > high:

@@ -52,7 +52,6 @@ def emit_stores(
     scratchpad, so that a LOAD does not wait for the STORE before it.
 
     Args:
-        target: the machine, and the extents of the tile.
         par: the parameters, along each dimension of the tile.
         residual: the tensor to combine with, in DRAM, in the tile's layout or with one element for all pixels
             of a block of channels. Then all strides but the first two are 0, and each STORE holds one

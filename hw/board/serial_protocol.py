@@ -53,7 +53,7 @@ class Status(IntEnum):
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """A request. ``address`` is in bytes."""
+    """``address`` is in bytes."""
 
     operation: int
     tag: int
@@ -88,7 +88,6 @@ def crc(data: bytes) -> int:
 
 
 def framed(content: bytes) -> bytes:
-    """Return content with checksum and escapes."""
     escaped = bytearray([END])
     for byte in content + _CRC.pack(crc(content)):
         escaped += bytes([ESCAPE, byte ^ INVERTED]) if byte in (END, ESCAPE) else bytes([byte])

@@ -175,7 +175,7 @@ def project(design: Any) -> dict[str, bytes]:
 
 
 class Bitstream(Struct, frozen=True, kw_only=True):
-    """A bitstream. ``mhz`` is the highest frequency on the board's speed grade."""
+    """``mhz`` is the highest frequency on the board's speed grade."""
 
     content: bytes
     mhz: float

@@ -81,15 +81,11 @@ class WriteResponse(Signature):
 
 
 class Axi4Read(Signature):
-    """The read half of an AXI4 manager."""
-
     def __init__(self, config: Config) -> None:
         super().__init__({"ar": Out(Address()), "r": In(ReadData(config))})
 
 
 class Axi4Write(Signature):
-    """The write half of an AXI4 manager."""
-
     def __init__(self, config: Config) -> None:
         super().__init__({"aw": Out(Address()), "w": Out(WriteData(config)), "b": In(WriteResponse())})
 
@@ -100,8 +96,6 @@ class Axi4(Signature):
 
 
 class LiteAddress(Signature):
-    """AR and AW of AXI4-Lite."""
-
     def __init__(self) -> None:
         super().__init__({"valid": Out(1), "ready": In(1), "addr": Out(ADDRESS_BITS), "prot": Out(3)})
 

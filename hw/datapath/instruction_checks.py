@@ -48,7 +48,6 @@ def first_fault(m: Module, faults: Sequence[tuple[Value, Value | Cause]]) -> Sig
 
 
 def neighbour_fault(flags: Any, *, previous: bool, following: bool) -> Value:
-    """Return whether a token flag concerns a missing neighbour."""
     found: Value = Const(0, 1)
     if not previous:
         found = found | flags.pop_prev | flags.push_prev
@@ -253,7 +252,6 @@ def _bounded(condition: Value, bounds: _Bounds) -> _Bounds:
 
 
 def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
-    """Return the faults of an instruction with micro-ops, viewed as ALU."""
     operation = is_alu(alu, config) & lacks_operation(operation_number(alu, config), config)
     reserved = []
     if config.post and not config.depthwise:
@@ -272,7 +270,7 @@ def is_alu(alu: Any, config: Config) -> Value:
 
 
 def operation_number(alu: Any, config: Config) -> Value:
-    """Return ALU's operation number. With ALU_HIGH the opcode is its fourth bit."""
+    """With ALU_HIGH the opcode is its fourth bit."""
     number: Value = Value.cast(alu.alu_op)
     return Cat(number, alu.opcode == Opcode.ALU_HIGH) if exists(AluHigh, config) else number
 

@@ -31,7 +31,6 @@ def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: 
 
 
 def depth(name: str, chosen: Chosen, config: Config) -> Value:
-    """Return the elements that an operand's index may address."""
     operands = {cls: operand_of(cls, name) for cls in _classes(chosen, config)}
     depths = {cls: operand.memory.depth(config) for cls, operand in operands.items() if operand is not None}
     return _choice({cls: (elements, elements) for cls, elements in depths.items()}, chosen)

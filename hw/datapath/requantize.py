@@ -70,7 +70,6 @@ def _after_look_up(*, multiplies: bool) -> tuple[int, ...]:
 
 
 def stages_before_look_up(stages: int, *, multiplies: bool = False) -> int:
-    """Return how many of a lane's stages precede a table's address."""
     return divide(stages, _BEFORE_LOOK_UP, _after_look_up(multiplies=multiplies))
 
 

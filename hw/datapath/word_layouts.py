@@ -129,7 +129,6 @@ class SizesLayout(data.StructLayout):
 
 
 def measure(m: Module, transfer: Any, *, padded: Value | None = None) -> data.View:
-    """Return the factors for :func:`multiply_out`."""
     sizes = Signal(SizesLayout())
     top, bottom, left, right = _pads(transfer, padded)
     m.d.comb += [

@@ -52,7 +52,6 @@ def cache_folder() -> Path:
 
 
 def source_files() -> list[Path]:
-    """Return every source file that a model depends on."""
     folders = (_HARDWARE, _DECLARATIONS)
     written = [path for folder in folders for kind in ("*.py", "*.v") for path in folder.rglob(kind)]
     return sorted([*written, *NATIVE.rglob("*.*")])
@@ -64,7 +63,6 @@ def _source_digest() -> str:
 
 
 def _datapath_files(config: Config) -> list[Path]:
-    """Return the sources of the operations' hand-made hardware."""
     hand_made = (one.datapath for one in config.operations.values() if one.datapath is not None)
     return sorted({Path(inspect.getfile(inspect.unwrap(one))) for one in hand_made})
 

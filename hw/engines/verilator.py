@@ -100,7 +100,7 @@ _BODY = """\
 
 
 def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
-    """Build and load the design with Verilator. ``wave`` is an FST or VCD file."""
+    """``wave`` is an FST or VCD file."""
     form = None if wave is None else wave.suffix.removeprefix(".")
     flags = [f"-O{optimize}", *includes()]
 

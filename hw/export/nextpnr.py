@@ -113,7 +113,6 @@ def native() -> Path | None:
 
 
 def native_version() -> str:
-    """Return a native nextpnr's version, or empty."""
     path = native()
     if path is None:
         return ""
@@ -133,7 +132,6 @@ def installed(package: str) -> str:
 
 
 def stage(log: Path) -> str:
-    """Return nextpnr's progress from its log."""
     text = _text(log)
     begun = [
         (text.rfind(mark), name)
@@ -173,5 +171,4 @@ def _text(log: Path) -> str:
 
 
 def used(report: Any) -> dict[str, int]:
-    """Return the used :data:`RESOURCES` from nextpnr's report."""
     return {name: report["utilization"][kind]["used"] for name, kind in RESOURCES.items()}

@@ -59,7 +59,6 @@ class OperationRow(wiring.Component):
 
     @property
     def operands(self) -> dict[str, list[Any]]:
-        """The operands of each lane, signed."""
         return {
             name: [word.word_select(n, ACC_BITS).as_signed() for n in range(self._lanes)]
             for name, word in ((LEFT, self.left), (RIGHT, self.right))
@@ -118,7 +117,6 @@ def one_operation(operation: Operation) -> Claims:
 
 
 def proof_of(operation: Operation) -> Proof:
-    """Return the proof that an operation's hardware computes its declaration."""
     return Proof(
         name=f"alu: {operation.name}",
         statement=f"the hardware of {operation.mnemonic} computes its declaration in slot "

@@ -14,7 +14,7 @@ from accel.network.lowering.layer_operand import Operand
 
 
 class NotOnMachine(Exception):
-    """The machine cannot execute fused nodes."""
+    pass
 
 
 class LoweredLayer(Struct, frozen=True, kw_only=True, dict=True):
