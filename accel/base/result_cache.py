@@ -57,7 +57,6 @@ class ResultCache:
         self._writes = 0
 
     def read(self, kind: str, key: str) -> bytes | None:
-        """Return None for an absent or damaged entry."""
         path = self._path(kind, key)
         try:
             data = path.read_bytes()

@@ -215,9 +215,7 @@ def requantize(
     """Requantize int32 sums elementwise. The arguments broadcast.
 
     Args:
-        bias: int32. The addition wraps.
         multiplier, exponent: of the scale. Each leading zero of the multiplier costs the product a bit.
-        low, high: bounds of the result. If ``low > high`` the result is ``high``.
     """
     return _requantize(sums, bias, multiplier, exponent, zero, low, high)
 
