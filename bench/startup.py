@@ -63,7 +63,8 @@ def processes(
         folder: for files and the cache of this interpreter.
     """
     accel = [python, "-m", "accel"]
-    environment = {**os.environ, "ACCEL_CACHE": str(folder / "cache")}
+    safe = {"PYTHONSAFEPATH": "1"}  # the interpreter's accel, not that of the working directory
+    environment = {**os.environ, **safe, "ACCEL_CACHE": str(folder / "cache")}
     without = {**environment, "ACCEL_CACHE": "off"}
     program, network = str(folder / "gemm.accel"), str(folder / "network.accel")
     gemm = ["compile", "gemm", "-m", "64", "-n", "64", "-k", "64", "--shift", "8", "-o", program]
