@@ -19,7 +19,6 @@ makes models for it.
 import argparse
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from rich.console import Console
 from rich.progress import track
 
 from accel.base.errors import AccelError
+from accel.base.records import as_dict
 from accel.core.config import Config, load_config
 from accel.formats.onnx_runtime import run_onnx_runtime, run_optimized
 from accel.network.model_files import DEFAULT_MACHINE, is_tflite
@@ -62,7 +62,7 @@ def measure(path: Path, config: Config, *, run: bool) -> dict[str, Any]:
         "host_macs": program.host_macs,
         "machine_share": program.machine_share,
         "compile_seconds": program.compile_seconds,
-        "cuts": [asdict(cut) for cut in network_cuts(program)],
+        "cuts": [as_dict(cut) for cut in network_cuts(program)],
     }
     return row | (_run(path, program) if run else {})
 

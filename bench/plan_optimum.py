@@ -20,11 +20,12 @@ import json
 import statistics
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import accel
+from accel.base.records import as_dict
 from accel.compiler.codegen.compile_schedule import compile_schedule
 from accel.compiler.operators.default_schedule import find_candidates, planner_of
 from accel.compiler.ops.workload import Workload
@@ -152,8 +153,8 @@ def compare(layer: Layer, name: str) -> dict[str, Any]:
         "failed": failed,
         "default": default,
         "optimum": optimum,
-        "default_plan": asdict(found[0].plan),
-        "optimal_plan": asdict(best),
+        "default_plan": as_dict(found[0].plan),
+        "optimal_plan": as_dict(best),
         "predicted_default": found[0].prediction.cycles,
         "predicted_optimum": plans[best].prediction.cycles,
     }

@@ -12,12 +12,13 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
 
 import accel
 from accel.base.errors import AccelError
+from accel.base.records import as_dict
 from accel.benchmarks import NETWORKS, default_epilogue, layers_of
 from accel.compiler.codegen.compile_schedule import reorder_effects
 from accel.compiler.codegen.reorder_passes import PASS_NAMES
@@ -71,7 +72,7 @@ def points(
                     continue
                 cycles, without = known[key]
                 point = Point(machine=name, network=network, layer=layer.name, cycles=cycles, without=without)
-                print(json.dumps(asdict(point)), file=sys.stderr, flush=True)
+                print(json.dumps(as_dict(point)), file=sys.stderr, flush=True)
                 yield point
 
 
@@ -148,7 +149,7 @@ def main() -> None:
     options = parser.parse_args()
     found = list(points(options.machines, options.networks, options.together, options.every))
     if options.json is not None:
-        options.json.write_text(json.dumps([asdict(one) for one in found], indent=1))
+        options.json.write_text(json.dumps([as_dict(one) for one in found], indent=1))
     print(table(found))
 
 

@@ -9,11 +9,11 @@ cached in ``build/fpga`` by hardware and seed.
 import argparse
 import json
 import re
+import runpy
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from statistics import median_low
@@ -24,10 +24,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError
+from accel.base.records import as_dict
 from accel.core.config import NAMED, Config, load_config
 from accel.hw.core import Core
 from accel.hw.export.nextpnr import AVAILABLE, DEVICE, NAMES, RESOURCES, SPEEDS
 from accel.hw.export.place_and_route import Design, Hop, Placement
+from accel.operations import Operation
 
 DEFAULT = ("tiny", "ecp5", "tiny-int8", "ecp5-int8", "ecp5-npu")
 TARGETS = {"ecp5": 80.0, "ecp5-int8": 75.0, "ecp5-npu": 70.0}
@@ -178,11 +180,18 @@ def as_json(placed: Placed, speed: int) -> dict[str, Any]:
                 "name": name,
                 "mhz": middle(placements).mhz,
                 "gops": gops(load_config(name), middle(placements).mhz),
-                "placements": [asdict(placement) for placement in placements],
+                "placements": [as_dict(placement) for placement in placements],
             }
             for name, placements in placed.items()
         ],
     }
+
+
+def with_operations(config: Config, files: Sequence[Path]) -> Config:
+    """Add the operations that files declare to a machine. The files are executed."""
+    declared = [one for file in files for one in runpy.run_path(str(file)).values()]
+    added = [one.name for one in declared if isinstance(one, Operation)]
+    return config.variant({"alu_ops": ",".join([*config.alu_ops, *added])}) if added else config
 
 
 # --- the work --------------------------------------------------------------------------------------
@@ -240,6 +249,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         + ", ".join(f"{mhz:g} for {name}" for name, mhz in TARGETS.items())
         + ", none for others)",
     )
+    parser.add_argument(
+        "--operations",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="add the ALU operations that this file declares (repeatable)",
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="placements at a time, 1 GiB each")
     parser.add_argument("--kept", action="store_true", help="use only placements that exist, and make none")
     parser.add_argument(
@@ -258,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         page = None if chosen.output is None else chosen.output.read_text(encoding="utf-8", errors="replace")
         if page is not None:
             with_section(page, "")
-        configs = [load_config(name) for name in chosen.configs]
+        configs = [with_operations(load_config(name), chosen.operations) for name in chosen.configs]
         designs = {
             config.name: Design(
                 Core(config),

@@ -9,12 +9,13 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
 
 import accel
 from accel.base.errors import AccelError
+from accel.base.records import as_dict
 from accel.benchmarks import NETWORKS, Layer, default_epilogue, layers_of
 from accel.compiler.mappings.cycle_bound import least_cycles
 from accel.compiler.mappings.mapping_choice import find_mapping
@@ -80,7 +81,7 @@ def points(machines: list[str], networks: list[str], mapping: str, measure: int 
             for layer in layers_of(network, default_epilogue(config)):
                 found = _point(machine, config, network, layer, mapping, measure)
                 if found is not None:
-                    print(json.dumps(asdict(found)), file=sys.stderr, flush=True)
+                    print(json.dumps(as_dict(found)), file=sys.stderr, flush=True)
                     yield found
 
 
@@ -178,7 +179,7 @@ def main() -> None:
     options = parser.parse_args()
     found = list(points(options.machines, options.networks, options.mapping, options.measure))
     if options.json is not None:
-        options.json.write_text(json.dumps([asdict(one) for one in found], indent=1))
+        options.json.write_text(json.dumps([as_dict(one) for one in found], indent=1))
     print(table(found))
 
 

@@ -44,12 +44,10 @@ from accel.hw.units.token_counters import TokenCounters
 
 
 def core_ports(config: Config) -> dict[str, Any]:
-    """Return all ports of the core."""
     return manager_ports(config) | subordinate_ports() | {"irq": Out(1)}
 
 
 def simulation_ports(config: Config) -> dict[str, Any]:
-    """Return all ports in simulation."""
     return core_ports(config) | observation_ports(config)
 
 

@@ -1,9 +1,9 @@
 """The submodules of a core, and their common conditions."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Cat, Value
+from msgspec import Struct
 
 from accel.core.isa import Unit
 from accel.hw.bus.bus_timeout import BusTimeout
@@ -19,8 +19,7 @@ from accel.hw.units.store import Store
 from accel.hw.units.token_counters import TokenCounters
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The submodules of a core. Unit conditions have one bit per unit."""
 
     control: Control

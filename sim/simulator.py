@@ -7,7 +7,8 @@ has the data of all bursts that the write port granted, as on the machine.
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.base.blas import one_blas_thread
 from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
@@ -24,8 +25,7 @@ from accel.sim.timing.timing_model import simulate_timing
 from accel.sim.timing.timing_run import TimingRun
 
 
-@dataclass(frozen=True, kw_only=True)
-class Simulation:
+class Simulation(Struct, frozen=True, kw_only=True):
     """The result of a run. ``timing`` is None for functional execution."""
 
     functional: FunctionalRun

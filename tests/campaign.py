@@ -23,7 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from hypothesis import strategies as st
 import accel
 from accel.assembly import disassemble
 from accel.base.errors import nearest
+from accel.base.records import replace
 from accel.base.run_choices import BACKENDS, DEFAULT_MAX_UOPS
 from accel.core.config import INSTRUCTION_BYTES, NAMED, Config
 from accel.core.fault_causes import Cause

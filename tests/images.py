@@ -1,11 +1,11 @@
 """Random program images, with data, regions, presets and expectations that do not mean anything."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import Cause
 from accel.core.isa import encode

@@ -6,7 +6,6 @@ instructions that stay in a program.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from accel.base.errors import ConfigError
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import instruction_fault, most_taps, residual_change, residual_fault
 from accel.core.isa import (

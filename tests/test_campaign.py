@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from accel.assembly import load_assembly
 from accel.base.errors import MachineError
@@ -76,7 +77,7 @@ def spill(_: Execution, pads: Any) -> None:
 
 
 def invent(execution: Execution, _: Any) -> None:
-    object.__setattr__(execution, "error", MachineError("nothing", cause=Cause.OPCODE, index=0))
+    force_setattr(execution, "error", MachineError("nothing", cause=Cause.OPCODE, index=0))
 
 
 def move(execution: Execution, _: Any) -> None:

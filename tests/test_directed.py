@@ -1,12 +1,12 @@
 """The programs of ``tests/programs``: each feature of the instruction set by itself, on every backend."""
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from accel.assembly import assemble, disassemble
+from accel.base.records import replace
 from accel.base.run_choices import SIMULATORS
 from accel.core.alu_operations import OperationCode
 from accel.core.fault_causes import Cause

@@ -1,11 +1,11 @@
 """Programs in which the store unit finishes outputs: every order and every timing gives the same."""
 
-from dataclasses import replace
 from random import Random
 
 import numpy as np
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED
 from accel.core.fault_causes import Cause
 from accel.core.isa import LoadRes, SetOut, SetSum, StoreAdd, StoreMul, StoreReq

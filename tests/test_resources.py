@@ -1,11 +1,12 @@
 """``make fpga``: the tables that it writes, from placements that were recorded."""
 
 import json
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from accel.base.records import as_dict, replace
+from accel.core.config import load_config
 from accel.hw.export.place_and_route import Design, Hop
 from bench import resources
 from tests.hw.export.test_place_and_route import recorded
@@ -27,7 +28,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     for seed, mhz in ((1, 40.0), (2, 50.0)):
         placement = replace(recorded(), seed=seed, own_seed=seed + 1000 * (seed == 2), mhz=mhz)
-        (folder / f"seed-{seed}.json").write_text(json.dumps(asdict(placement)))
+        (folder / f"seed-{seed}.json").write_text(json.dumps(as_dict(placement)))
     return tmp_path
 
 
@@ -48,6 +49,14 @@ def test_tables_are_written_between_the_marks(kept: Path, capsys: pytest.Capture
     once = page.read_text()
     assert resources.main(arguments) == 0
     assert page.read_text() == once
+
+
+def test_operations_of_a_file_are_added() -> None:
+    """The file is executed, so its operations exist afterwards."""
+    file = ROOT / "examples" / "operations" / "absolute_difference.py"
+    config = resources.with_operations(load_config("tiny"), [file])
+    assert config.label == "tiny with alu_ops=+absdiff"
+    assert resources.with_operations(load_config("tiny"), []).label == "tiny"
 
 
 def test_a_carry_chain_is_one_signal() -> None:

@@ -83,7 +83,6 @@ def _levels(config: Config) -> int:
 
 
 def _adder_bits(config: Config) -> int:
-    """Return the bits of the adders in the GEMM core's trees."""
     each = sum(
         (config.block_in >> level) * (_PRODUCT_BITS + 2 * bool(config.post) + level)
         for level in range(1, _levels(config) + 1)

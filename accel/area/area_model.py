@@ -3,13 +3,13 @@
 import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.area.area_features import FLIP_FLOP_FEATURES, LUT_FEATURES, features
 from accel.area.memory_primitives import scratchpad_primitives
@@ -34,16 +34,14 @@ _SLOTS = {"lut4": 1, "carry_pairs": 2, "distributed_ram": 6}
 Row = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AreaError:
+class AreaError(Struct, frozen=True, kw_only=True):
     """Relative errors on machines that were held out from the fit, for example 0.03 for 3 %."""
 
     median: float
     largest: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Area:
+class Area(Struct, frozen=True, kw_only=True):
     """Predicted resources on an ECP5.
 
     Attributes:
@@ -81,8 +79,7 @@ class Area:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Synthesized:
+class Synthesized(Struct, frozen=True, kw_only=True):
     """A synthesized machine, and its cells as :func:`~accel.hw.export.ecp5_cells.synthesize` counts them."""
 
     config: Config
@@ -151,8 +148,7 @@ def multipliers(config: Config) -> int:
 # --- the fit ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinearModel:
+class LinearModel(Struct, frozen=True, kw_only=True):
     """A sum of features with weights of at least zero.
 
     Attributes:
@@ -167,8 +163,7 @@ class LinearModel:
         return sum(weight * own[name] for name, weight in self.weights.items())
 
 
-@dataclass(frozen=True, kw_only=True)
-class AreaModel:
+class AreaModel(Struct, frozen=True, kw_only=True):
     """Fitted models, and the largest value of each feature among the fitted machines."""
 
     lut: LinearModel

@@ -1,6 +1,6 @@
 """The primitives that Yosys maps the memories of a machine to on an ECP5."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.core.isa import MicroOp, class_slots
@@ -15,8 +15,7 @@ _BLOCK_RAM_COST, _DISTRIBUTED_COST = 128, 4
 """Yosys's costs to choose between a block RAM and distributed RAMs of 16x4 bits."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Primitives:
+class Primitives(Struct, frozen=True, kw_only=True):
     """Block RAMs of 18 Kbit, and distributed RAMs of 16x4 bits."""
 
     block_ram: int = 0

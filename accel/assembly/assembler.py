@@ -4,13 +4,15 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from accel.assembly.integer_lists import DATA, parse_data, parse_integer
 from accel.assembly.symbolic_names import tensor_label, token_label
 from accel.base.errors import AccelError, ProgramError, nearest
+from accel.base.records import replace
 from accel.core.config import NAMED, PAGE_BYTES, Config
 from accel.core.fault_causes import Cause, dram_element_bytes
 from accel.core.isa import Instruction, Transfer, check_encodable, encode, parse_instruction
@@ -69,8 +71,7 @@ def assemble(text: str, name: str = "program") -> Image:
     return assembler.image()
 
 
-@dataclass(kw_only=True)
-class _Block:
+class _Block(Struct, kw_only=True):
     line: int
     memory: str
     base: str

@@ -46,7 +46,6 @@ def disassemble(image: Image, *, micro_ops: int = 0) -> str:
 
 
 def code_lines(image: Image, *, micro_ops: int = 0) -> Iterator[str]:
-    """Yield the numbered instructions with comments."""
     names = PlaceNames(image)
     annotator = Annotator(image)
     width = len(str(max(0, len(image.instructions) - 1)))

@@ -142,7 +142,6 @@ class Annotator:
 
 
 def setting(instruction: Set) -> str:
-    """Return the effect of a SET."""
     if isinstance(instruction, SetSum):
         return f"sum * 2^-shift {_bounded(instruction)}; factors {_factors(instruction)}"
     if not isinstance(instruction, SetBytes | SetAcc | SetOut):
@@ -167,7 +166,6 @@ def _factors(instruction: SetSum) -> str:
 
 
 def product_step(instruction: Products, dst: int, src: int, wgt: int, setting: SetAcc) -> str:
-    """Return the action of a micro-op of GEMM or MAC."""
     if not instruction.multiplies:
         return f"acc[{dst}] = 0"
     taps = f"inp[{src}]"
@@ -183,7 +181,6 @@ def _assignment(instruction: Products) -> str:
 
 
 def alu_step(instruction: Alu, dst: str, src: str) -> str:
-    """Return the action of ALU's micro-ops."""
     second = str(instruction.imm) if instruction.use_imm else src
     operation = operation_of_code(instruction.alu_op)
     if not operation.symbol:

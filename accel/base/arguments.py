@@ -25,7 +25,6 @@ def plain_integer(value: object) -> int | None:
 
 
 def plain_integers(values: object) -> tuple[int, ...] | None:
-    """Return Python integers, or None."""
     if not isinstance(values, Sequence) and not (isinstance(values, np.ndarray) and values.ndim == 1):
         return None
     numbers = tuple(map(plain_integer, values))

@@ -17,7 +17,6 @@ def is_device(path: Path) -> bool:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a path that cannot be written."""
     if not os.path.isdir(path.parent):
         reason = f"there is no folder {str(path.parent)!r}"
     elif os.path.isdir(path):
@@ -63,7 +62,6 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def unwritable(path: Path, reason: str) -> ProgramError:
-    """Return the error of a file that cannot be written."""
     return ProgramError(f"{str(path)!r} cannot be written: {reason}")
 
 

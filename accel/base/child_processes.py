@@ -82,7 +82,6 @@ def _finish(
 
 
 def kill_programs() -> None:
-    """End all programs of :func:`run_program`."""
     with _lock:
         for group in _groups:
             _kill(group)

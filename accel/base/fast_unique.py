@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 
 def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the distinct values of a vector in order. numpy's ``unique`` imports masked arrays, which is
-    slow."""
+    """Return the sorted distinct values. numpy's ``unique`` imports masked arrays, which is slow."""
     ordered = np.sort(values)
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]]

@@ -13,7 +13,6 @@ _WORDS = {None: "null", True: "true", False: "false"}
 
 
 def kind_name(kind: type) -> str:
-    """Return a type's name."""
     return _KINDS[kind]
 
 
@@ -25,5 +24,4 @@ def kind_of(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Abbreviate a value."""
     return _WORDS[value] if value is None or isinstance(value, bool) else reprlib.repr(value)

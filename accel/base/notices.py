@@ -12,26 +12,23 @@ _progress: Progress | None = None
 
 
 def notice(text: str) -> None:
-    """Show a notice, if this process does."""
     if _show is not None:
         _show(text)
 
 
 def show_notices_on_terminal() -> None:
-    """Show notices on stderr if it is a terminal."""
     global _show  # noqa: PLW0603  # one setting of the process
     _show = (lambda text: print(f"accel: {text}", file=sys.stderr)) if sys.stderr.isatty() else None
 
 
 def steps_done(done: int, total: int) -> None:
-    """Report progress to the listener. Any thread may call this."""
+    """Any thread may call this."""
     if _progress is not None:
         _progress(done, total)
 
 
 @contextmanager
 def listening(progress: Progress | None) -> Iterator[None]:
-    """Send progress to a function inside this context."""
     global _progress  # noqa: PLW0603  # one setting of the process
     before, _progress = _progress, progress
     try:

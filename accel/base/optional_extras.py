@@ -45,7 +45,6 @@ def checkout(package: Path = _PACKAGE) -> Path | None:
 
 
 def install_command(extra: Extra) -> str:
-    """Return the command that adds an extra to this environment."""
     root = checkout()
     source = f"{CHECKOUT}[{extra}]" if root is None else f"{root}[{extra}]"
     editable = "" if root is None else "--config-settings editable_mode=strict -e "

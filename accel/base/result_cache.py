@@ -12,10 +12,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+
+from msgspec import Struct
 
 from accel.base.version import __version__
 
@@ -38,8 +39,7 @@ _LIBRARIES = ("numpy", "onnx", "onnxruntime")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
-@dataclass(frozen=True, kw_only=True)
-class CacheEntry:
+class CacheEntry(Struct, frozen=True, kw_only=True):
     """A file of the cache, ``used`` (read or written) at this time in seconds since the epoch."""
 
     kind: str
@@ -57,7 +57,6 @@ class ResultCache:
         self._writes = 0
 
     def read(self, kind: str, key: str) -> bytes | None:
-        """Return the content of an entry, or None if it is absent or damaged."""
         path = self._path(kind, key)
         try:
             data = path.read_bytes()
@@ -92,7 +91,7 @@ class ResultCache:
         return sorted(self._files(temporary=False), key=lambda entry: entry.used)
 
     def clear(self) -> int:
-        """Delete all entries, and return their number."""
+        """Return the number of deleted entries."""
         deleted = self.entries()
         for entry in (*deleted, *self._files(temporary=True)):
             _delete(entry.path)
@@ -145,7 +144,7 @@ def cache_folder() -> Path:
 
 
 def result_cache() -> ResultCache | None:
-    """Return the cache, or None if it is off."""
+    """Return None if the cache is off."""
     return None if os.environ.get(VARIABLE) == OFF else _opened(cache_folder())
 
 

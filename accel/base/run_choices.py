@@ -13,7 +13,6 @@ ENGINE_NAMES = ("verilator", "cxxrtl", "pysim")
 PROGRAM_STAGES = ("nest", "scheduled", "tensorized", "folded", "threads", "passes", "streams", "asm")
 """Of a program, for ``accel show``, in order."""
 NETWORK_STAGES = ("graph", "fused", "placed", "memory")
-"""Of a network."""
 EXHAUSTIVE = "exhaustive"
 SAMPLERS = ("nsga2", "tpe", "random", "grid", EXHAUSTIVE)
 """They propose the points of an exploration."""

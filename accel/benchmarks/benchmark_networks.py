@@ -6,11 +6,12 @@ a scale per channel, a zero point, and saturation.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
+from accel.base.records import replace
 from accel.base.run_choices import Epilogue
 from accel.compiler.operators.operator_registry import make_workload, operator_of
 from accel.compiler.ops.quantized_layers import Quantized
@@ -32,12 +33,10 @@ _LOG_SCALE_DEVIATION = 0.6
 
 
 def default_epilogue(config: Config) -> Epilogue:
-    """Return the default epilogue of a machine."""
     return "scale" if config.post else "shift"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Layer:
+class Layer(Struct, frozen=True, kw_only=True):
     """A workload, and its repetitions.
 
     Attributes:
@@ -287,6 +286,5 @@ NETWORKS["resnet18-whole"] = (
 
 
 def layers_of(network: str, epilogue: Epilogue) -> tuple[Layer, ...]:
-    """Return the layers of a network of :data:`NETWORKS`."""
     layers = NETWORKS[network]
     return tuple(one.scaled() for one in layers) if epilogue == "scale" else layers

@@ -1,7 +1,8 @@
 """Figures of layers as a table."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.benchmarks.measure_layers import Row, total
 from accel.compiler.expr.compulsory_cost import busiest_unit
@@ -9,8 +10,7 @@ from accel.compiler.expr.compulsory_cost import busiest_unit
 UNKNOWN = "-"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Column:
+class Column(Struct, frozen=True, kw_only=True):
     """A column. ``whole`` makes the cell of the network."""
 
     heading: str
@@ -56,7 +56,6 @@ def _text(heading: str, cell: Callable[[Row], str], whole: str = "") -> Column:
 
 
 def busiest_text(row: Row) -> str:
-    """Return the busiest unit, and its share of the cycles."""
     busy = {unit: cycles["busy"] for unit, cycles in row["stalls"].items() if unit != "fetch"}
     unit, share = busiest_unit(row["cycles"], busy)
     return f"{unit} {share:.1%}"

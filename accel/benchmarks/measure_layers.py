@@ -5,8 +5,9 @@ program of ``v1`` in serial mode.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import AccelError, ProgramFault
 from accel.base.run_choices import Epilogue
@@ -36,8 +37,7 @@ ROW_KEYS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Task:
+class Task(Struct, frozen=True, kw_only=True):
     """A layer on a machine.
 
     Attributes:
@@ -138,7 +138,6 @@ def network_energy(rows: Sequence[Row], config: Config) -> EnergyReport:
 def report(
     network: str, config: Config, rows: Sequence[Row], *, epilogue: Epilogue = "shift"
 ) -> dict[str, Any]:
-    """Return the figures of a network as plain data."""
     return {
         "network": network,
         "config": config.label,

@@ -1,17 +1,18 @@
 """Tables that fit the terminal."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from msgspec import Struct
 from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
+
+from accel.base.records import replace
 
 _GAP = 2
 _MIN_NAME = 12
 
 
-@dataclass(frozen=True, kw_only=True)
-class Column:
+class Column(Struct, frozen=True, kw_only=True):
     """A column. A narrow terminal drops the largest ``least`` first, and never one of 0."""
 
     heading: str
@@ -25,7 +26,6 @@ class Column:
         return max(map(len, (*words, *self.cells)))
 
     def shortened(self, excess: int) -> "Column":
-        """Narrow a column of names by ``excess`` characters."""
         if not self.is_name:
             return self
         width = max(_MIN_NAME, max(map(len, self.cells), default=0) - excess)

@@ -1,13 +1,13 @@
 """Groups of commands."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+from msgspec import Struct
 
 from accel.base.errors import nearest
 from accel.base.interrupts import ended_by_interrupt
@@ -31,8 +31,7 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A command, imported on first use as ``module:name``, and the first sentence of its help."""
 
     place: str

@@ -1,15 +1,16 @@
 """``accel compile`` of operators."""
 
 import time
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
 from rich.console import RenderableType
 
 from accel.base.atomic_files import check_targets
 from accel.base.errors import ProgramFault
+from accel.base.records import as_dict, replace
 from accel.cli.explain_schedule import (
     candidate_dict,
     candidates_table,
@@ -44,8 +45,7 @@ from accel.run.stage_listing import program_pass_effects
 from accel.run.tuning_records import Record, faster_record, load_records
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """Values of the options that all workloads share."""
 
     config: str
@@ -81,8 +81,7 @@ class Request:
             raise click.UsageError("--measure compares schedules; with --schedule there is one.", context)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compiled:
+class Compiled(Struct, frozen=True, kw_only=True):
     """A program, and its mapping and plans if there was a choice."""
 
     workload: Workload
@@ -232,7 +231,7 @@ def program_figures(compiled: Compiled, asked: Request) -> dict[str, Any]:
     if choice is not None:
         planner = planner_of(choice.mapping.workload)
         plans = [candidate_dict(one, planner, program.config) for one in choice.candidates]
-        mappings = [asdict(one) for one in choice.compared]
+        mappings = [as_dict(one) for one in choice.compared]
     return dict.fromkeys(FIGURES) | {
         "schema_version": SCHEMA_VERSION,
         "config": program.config.label,

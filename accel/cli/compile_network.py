@@ -1,7 +1,6 @@
 """``accel compile onnx``, and stages of a network."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import click
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
+from accel.base.records import as_dict
 from accel.base.run_choices import NETWORK_STAGES, PROGRAM_STAGES
 from accel.cli.compiled_models import (
     SECONDS_ROW,
@@ -123,7 +123,7 @@ def _figures(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
         "compile_seconds": program.compile_seconds,
         "rewriting": None if program.rewriting is None else program.rewriting.to_dict(),
         "savings": total_savings(program.choices).to_dict(),
-        "cuts": [asdict(cut) for cut in network_cuts(program)],
+        "cuts": [as_dict(cut) for cut in network_cuts(program)],
         "choices": [choice.to_dict() for choice in program.choices],
         "arrangements": [one.to_dict() for one in program.arrangements],
         "moves": [one.to_dict() for one in program.moves],
@@ -178,7 +178,6 @@ def _cut_rows(program: NetworkProgram) -> list[tuple[str, str]]:
 
 
 def show_network(file: Path, stage: str) -> str:
-    """Return the text of a compiled network at a stage."""
     if stage not in NETWORK_STAGES:
         what = "is one of programs" if stage in PROGRAM_STAGES else "is none"
         raise AccelError(

@@ -6,13 +6,14 @@ figures, and the key of the network's own entry with the file to write.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct
 
+from accel.base.records import field_values
 from accel.base.result_cache import MODEL_KIND, NETWORK_KIND, cache_key, result_cache
 from accel.base.run_choices import CONFIG_SUFFIXES
 
@@ -23,8 +24,7 @@ _UNCOVERED = ("explain", "annotate", "tuned", "rules")
 SECONDS_ROW = "compiled in"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompiledModel:
+class CompiledModel(Struct, frozen=True, kw_only=True):
     """The ``--json`` object, the table's rows, and the network's key in the cache."""
 
     figures: dict[str, Any]
@@ -33,7 +33,6 @@ class CompiledModel:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return for example ``0.82 s``."""
     return f"{seconds:.2f} s"
 
 
@@ -51,10 +50,9 @@ def read_compiled_model(options: Mapping[str, Any]) -> tuple[CompiledModel, byte
 
 
 def write_compiled_model(key: str, known: CompiledModel) -> None:
-    """Write an entry to the cache."""
     cache = result_cache()
     if cache is not None:
-        cache.write(MODEL_KIND, key, json.dumps(vars(known), separators=(",", ":")).encode())
+        cache.write(MODEL_KIND, key, json.dumps(field_values(known), separators=(",", ":")).encode())
 
 
 def model_key(options: Mapping[str, Any]) -> str | None:

@@ -41,7 +41,6 @@ def complete(names: Iterable[str] | Callable[[], Iterable[str]], *, files: bool 
 
 
 def machine_names() -> Iterable[str]:
-    """Return the names of machines."""
     from accel.core.config import NAMED  # noqa: PLC0415  # it imports numpy
 
     return NAMED
@@ -66,7 +65,6 @@ def config_option(default: str | None, shown: str | None = None) -> Callable[[F]
 
 
 def backend_option(default: str, help_text: str) -> Callable[[F], F]:
-    """Return the option ``--backend``."""
     return click.option(
         "--backend",
         default=default,
@@ -78,7 +76,6 @@ def backend_option(default: str, help_text: str) -> Callable[[F], F]:
 
 
 def engine_option(help_text: str) -> Callable[[F], F]:
-    """Return the option ``--engine``."""
     return click.option(
         "--engine",
         metavar="|".join(ENGINE_NAMES),
@@ -114,7 +111,6 @@ def numbers_parser(
 
 
 def set_option(kinds: str) -> Callable[[F], F]:
-    """Return the option ``--set FIELD=VALUE``."""
     return click.option(
         "--set",
         "settings",
@@ -187,7 +183,6 @@ def rewrite_options(command: F) -> F:
 
 
 def picture_options(command: F) -> F:
-    """Add ``--report``, ``--trace`` and ``--timeline``."""
     report = click.option(
         "--report",
         metavar="FILE.html",

@@ -66,7 +66,6 @@ def _refuse(options: Mapping[str, object], use: str) -> None:
 
 
 def _demo_product(size: int, config: str, *, verbose: bool) -> None:
-    """Print headline, main figures and chart in one screen."""
     target = machine(config)
     with busy("compiling"):
         program = build(gemm(size, size, size, transpose_a=True, shift=12), target)

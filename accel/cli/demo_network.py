@@ -136,7 +136,6 @@ def _rows(figures: dict[str, Any], first: NetworkResult) -> list[tuple[str, str]
 
 
 def _drawn(pictures: Array, classes: Array, found: Sequence[int]) -> str:
-    """Draw pictures side by side, two rows of pixels per line, with captions."""
     count, height, width = pictures.shape
     dark = pictures.reshape(count, height // 2, 2, width).mean(2)
     shades = (dark * (len(_SHADES) - 1) / WHITE).round().astype(int)

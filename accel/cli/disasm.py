@@ -8,5 +8,4 @@ from accel.cli.stdout import write
 
 
 def disasm(file: Path, micro_ops: int) -> None:
-    """Execute the command."""
     write(disassemble(load_program(file), micro_ops=micro_ops))

@@ -18,7 +18,6 @@ _NAME_WIDTH = 40
 
 
 def energy_json(result: "Result | NetworkResult", request: RunRequest) -> dict[str, Any]:
-    """Return an entry for JSON, or nothing without ``--energy``."""
     return {"energy": result.energy().to_dict()} if request.energy else {}
 
 

@@ -65,7 +65,6 @@ def mappings_table(compared: Sequence[ComparedMapping]) -> Table:
 
 
 def passes_table(effects: Sequence[PassEffect]) -> Table:
-    """Return a table of reorder passes, in order."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("reorder pass", "effect"):
         table.add_column(heading, no_wrap=True)
@@ -162,7 +161,6 @@ def candidate_dict(candidate: Candidate[Any], planner: Planner[Any, Any], config
 
 
 def chosen_rows(chosen: dict[str, Any], planner: Planner[Any, Any], config: Config) -> list[tuple[str, str]]:
-    """Return the rows of the chosen plan."""
     shown_sides = [
         side for side in planner.sides if side.always_shown or chosen[side.key] > side.block_elements(config)
     ]

@@ -31,7 +31,6 @@ _OPTIONS = (
 
 
 def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add options of measurements."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -60,7 +59,6 @@ def make_folder(folder: Path, targets: Mapping[str, Path], given: Mapping[str, P
 
 @contextmanager
 def hint_to_resume(journal: Path) -> Iterator[None]:
-    """Tell how to continue an interrupted command."""
     try:
         yield
     except KeyboardInterrupt:

@@ -36,7 +36,6 @@ def project_files(name: str) -> dict[str, bytes]:
 
 
 def new_project(folder: Path, as_json: bool) -> None:
-    """Execute the command."""
     written = project_files(folder.resolve().name)
     write_folder(folder, written)
     if as_json:

@@ -38,7 +38,6 @@ def output_files(texts: tuple[str, ...], names: Sequence[str] = ()) -> dict[str,
 
 
 def read_arrays(files: Mapping[str, Path]) -> dict[str, npt.NDArray[Any]]:
-    """Read the arrays of :func:`input_files`."""
     return {name: read_array(name, str(path)) for name, path in files.items()}
 
 
@@ -48,7 +47,6 @@ def read_array(name: str, path: str) -> npt.NDArray[Any]:
 
 
 def array_file(array: npt.NDArray[Any]) -> bytes:
-    """Return the content of a .npy file."""
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()

@@ -1,7 +1,6 @@
 """``accel quantize``: quantization of a float network."""
 
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from rich.table import Table
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError
+from accel.base.records import as_dict
 from accel.cli.npy_files import read_archive
 from accel.cli.shared_options import parse_shapes
 from accel.cli.stdout import wrote
@@ -93,7 +93,7 @@ def _as_data(found: QuantizedModel, output: Path) -> dict[str, Any]:
 
 
 def _error_as_data(one: OutputError) -> dict[str, Any]:
-    return asdict(one) | {"snr": one.snr if math.isfinite(one.snr) else None}
+    return as_dict(one) | {"snr": one.snr if math.isfinite(one.snr) else None}
 
 
 def _table(what: str, errors: tuple[OutputError, ...]) -> Table:

@@ -18,7 +18,6 @@ from accel.cli.terminal_output import figures_table, print_json, show
 
 
 def compile_onnx(**options: Any) -> int:
-    """Execute the command."""
     begin = time.perf_counter()
     known = read_compiled_model(options)
     if known is not None:

@@ -1,15 +1,16 @@
 """Options that choose a search for a better graph."""
 
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from accel.base.errors import AccelError
+from accel.base.records import as_dict, field_names
 from accel.base.rewrite_choices import RELAXATION, SEARCHES_BY_COST, SECONDS, Search
 
 
-@dataclass(frozen=True, kw_only=True)
-class RewriteRequest:
+class RewriteRequest(Struct, frozen=True, kw_only=True):
     """Values of :func:`~accel.cli.declared_options.rewrite_options`."""
 
     rewrite: Search = "greedy"
@@ -19,7 +20,7 @@ class RewriteRequest:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> "RewriteRequest":
-        return cls(**{one.name: options.pop(one.name) for one in fields(cls) if one.name in options})
+        return cls(**{one: options.pop(one) for one in field_names(cls) if one in options})
 
     @property
     def build_options(self) -> dict[str, Any]:
@@ -36,6 +37,6 @@ class RewriteRequest:
     def check_unused(self, reason: str) -> None:
         """Raise an AccelError for options of commands that compile nothing. ``reason`` completes the
         message, for example ``--backend is not``."""
-        for name, value in asdict(self).items():
+        for name, value in as_dict(self).items():
             if value != getattr(RewriteRequest(), name):
                 raise AccelError(f"--{name.replace('_', '-')} is given, and {reason}")

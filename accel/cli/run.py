@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 def run(**options: Any) -> int:
-    """Execute the command."""
     request = RunRequest(rewriting=RewriteRequest.take(options), **options)
     request.check()
     if request.is_model or is_network(request.file):
@@ -110,7 +109,6 @@ def _run_program(request: RunRequest) -> int:
 
 
 def run_json(result: Result, advised: "AdviceReport | None") -> dict[str, Any]:
-    """Return the JSON object of a run."""
     top_line = headline(result)
     if top_line is not None:
         top_line = top_line.with_advice(advised)
@@ -122,7 +120,6 @@ def run_json(result: Result, advised: "AdviceReport | None") -> dict[str, Any]:
 
 
 def find_advice(result: Result) -> "AdviceReport":
-    """Return advice for a run."""
     from accel.run.machine_advice import advise  # noqa: PLC0415  # slow to import
 
     with busy("trying changes"):
@@ -130,14 +127,12 @@ def find_advice(result: Result) -> "AdviceReport":
 
 
 def save_run(path: Path, result: Result, **options: Any) -> None:
-    """Save a run."""
     from accel.views.saved_run import SavedRun  # noqa: PLC0415  # slow to import
 
     SavedRun.of(result, **options).save(path)
 
 
 def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, Any]:
-    """Return the JSON object of a failed run."""
     return RunFigures(
         backend=backend,
         config=program.config.label,

@@ -161,7 +161,6 @@ def _advice(program: NetworkProgram, result: NetworkResult) -> AdviceReport:
 
 
 def show_path(result: NetworkResult) -> None:
-    """Print the critical path over all programs."""
     path = result.known_path
     if not path:
         return
@@ -221,7 +220,6 @@ def layers_table(result: NetworkResult, width: int | None = None) -> RenderableT
 
 
 def _explain_overlap(result: NetworkResult) -> None:
-    """Explain a utilization above 100 %."""
     names = [layer.name for layer in result.layers if (layer.utilization or 0) > 1]
     if names:
         show(

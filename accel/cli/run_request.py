@@ -1,9 +1,10 @@
 """The options of ``accel run`` and their checks."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import AccelError, ProgramFault
 from accel.base.run_choices import UNTIMED
@@ -17,8 +18,7 @@ DIGITS = Path("digits")
 """The network of accel, unless a file has this name."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunRequest:
+class RunRequest(Struct, frozen=True, kw_only=True, dict=True):
     """Options as in ``accel run --help``."""
 
     file: Path
@@ -52,7 +52,6 @@ class RunRequest:
 
     @property
     def is_digits(self) -> bool:
-        """Whether the argument is the network of accel."""
         return self.file == DIGITS and not self.file.exists()
 
     @cached_property
@@ -96,5 +95,4 @@ class RunRequest:
 
 
 def fault_figures(config: Config, error: ProgramFault) -> dict[str, Any]:
-    """Return the JSON object of a failed network."""
     return {"schema_version": SCHEMA_VERSION, "config": config.label, "error": error_dict(error)}

@@ -28,7 +28,6 @@ def machine_text(config: Config) -> str:
 
 
 def machine_row(config: Config) -> tuple[str, str]:
-    """Return a table's row of :func:`machine_text`."""
     return ("machine", machine_text(config))
 
 
@@ -52,7 +51,6 @@ def named_values(option: str, texts: Iterable[str], form: str, names: Sequence[s
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, str]:
-    """Return the values of ``--set`` by field."""
     found = named_values("--set", settings, "FIELD=VALUE, as read_latency=100")
     return {name: value.strip() for name, value in found.items()}
 
@@ -84,12 +82,10 @@ def program_files(path: Path) -> dict[str, Path]:
 
 
 def config_file(config: str) -> dict[str, Path]:
-    """Return the file of ``--config``, if any."""
     return {} if config in NAMED else {"--config": Path(config)}
 
 
 def given(paths: Mapping[str, Path | None]) -> dict[str, Path]:
-    """Return paths that are not None."""
     return {name: path for name, path in paths.items() if path is not None}
 
 

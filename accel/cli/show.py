@@ -12,7 +12,6 @@ from accel.run.stage_listing import stage_text
 
 
 def show(file: Path, stage: str | None) -> None:
-    """Execute the command."""
     if is_network(file):
         write(show_network(file, stage or "placed"))
         return

@@ -19,7 +19,6 @@ _LEAST_SHARE = 0.01
 
 
 def critical_table(path: Sequence[Segment]) -> Table:
-    """Return a table of causes."""
     table = _table("critical path", ("unit", "cause", "cycles", "share"), words=2)
     cycles = sum(one.cycles for one in path) or 1
     every = shares(path)
@@ -33,7 +32,6 @@ def critical_table(path: Sequence[Segment]) -> Table:
 
 
 def instruction_name(one: Segment, result: Result) -> str:
-    """Return the number and name of a segment's instruction."""
     index = one.instruction
     return "" if index is None else f"{index} {result.instructions[index].mnemonic}"
 
@@ -48,7 +46,6 @@ def segments_table(path: Sequence[Segment], where: Callable[[Segment], str]) -> 
 
 
 def advice_table(found: "AdviceReport") -> Table:
-    """Return a table of changes, the best first."""
     table = _table(
         "what would help", ("change", "why", "price", "how it is known", "cycles", "speedup"), words=4
     )

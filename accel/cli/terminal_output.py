@@ -17,7 +17,6 @@ _PIPE_WIDTH = 10_000
 
 
 def figures_table(rows: Sequence[tuple[str, str]]) -> Table:
-    """Return a table of names and values."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column()
@@ -27,7 +26,6 @@ def figures_table(rows: Sequence[tuple[str, str]]) -> Table:
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """Print a JSON object."""
     write(json.dumps(data, indent=2) + "\n")
 
 
@@ -57,10 +55,7 @@ def terminal_width() -> int | None:
 
 @contextmanager
 def busy(what: str) -> Iterator[Callable[[str], None]]:
-    """Show a spinner, but only on a terminal.
-
-    Yields a function that shows the current progress.
-    """
+    """Show a spinner, but only on a terminal. The yielded function shows the current progress."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -23,7 +23,6 @@ from accel.tuning.tune import tune as run_tuning
 
 
 def tune_operator(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
-    """Search among the plans of an operator, and return the exit code."""
     return _run(operator.workload(arguments), options, {})
 
 

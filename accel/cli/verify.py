@@ -1,12 +1,12 @@
 """``accel verify``: comparison of a network with ONNX Runtime."""
 
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from accel.base.records import as_dict
 from accel.cli.npy_files import input_files, read_arrays
 from accel.cli.rewrite_request import RewriteRequest
 from accel.cli.shared_options import machine_text, parse_shapes
@@ -95,7 +95,7 @@ def _as_data(comparison: Comparison) -> dict[str, object]:
 
 def _difference_as_data(one: TensorDifference | ModeDifference) -> dict[str, object]:
     """JSON has no infinity."""
-    return asdict(one) | {"largest": one.largest if math.isfinite(one.largest) else None}
+    return as_dict(one) | {"largest": one.largest if math.isfinite(one.largest) else None}
 
 
 def _table(comparison: Comparison) -> Table:

@@ -58,7 +58,6 @@ def build_machines(programs: Iterable[Program], engine: str | None) -> None:
 
 @cache
 def kept_machine(config: Config, engine: str | None) -> "Engine":
-    """Return this process's hardware."""
     from accel.hw.engines.open_engine import open_engine  # noqa: PLC0415  # it imports amaranth
 
     return open_engine(config, engine)
@@ -91,7 +90,6 @@ def _leave_interrupts() -> None:
 
 
 def with_progress(items: Iterable[T], total: int, what: str) -> Iterable[T]:
-    """Iterate with a progress bar."""
     if not sys.stderr.isatty():
         return items
     return track(items, what, total=total, console=Console(stderr=True), transient=True)

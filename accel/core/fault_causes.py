@@ -7,10 +7,11 @@ and micro-op indices one at a time.
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
 from math import gcd
+
+from msgspec import Struct
 
 from accel.base.errors import (
     BusTimeout,
@@ -115,8 +116,7 @@ INDEX_CAUSES = {name: Cause[f"{name.upper()}_INDEX"] for name in field_specs(Mic
 """Causes of an index out of range, by micro-op field."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fault:
+class Fault(Struct, frozen=True, kw_only=True):
     """A cause and a message."""
 
     cause: Cause

@@ -29,8 +29,6 @@ from accel.core.requantize import MAX_ADD_SHIFT
 
 
 class Condition(NamedTuple):
-    """When an instruction reports a cause."""
-
     cause: Cause
     text: str
 

@@ -202,7 +202,6 @@ def _first_beyond(column: npt.NDArray[np.int64], shape: LoopShape, operand: int)
 
 
 def as_elements(indices: npt.NDArray[np.intp]) -> Elements:
-    """Return a slice if the sorted ``indices`` are contiguous, otherwise the indices."""
     if len(indices) and int(indices[-1]) - int(indices[0]) + 1 == len(indices):
         return slice(int(indices[0]), int(indices[-1]) + 1)
     return indices
@@ -308,7 +307,6 @@ def residual_touches(instructions: Sequence[Instruction], config: Config) -> dic
 
 
 def dram_rows(instruction: Instruction, config: Config) -> DramRows | None:
-    """Return the DRAM bytes of a LOAD or STORE, if any."""
     if not isinstance(instruction, Transfer):
         return None
     route = instruction.route

@@ -135,7 +135,6 @@ _GENERATION_NOTES = {"post": "Only machines of the second generation, with `post
 
 
 def cause_table(causes: Iterable[Cause]) -> str:
-    """Return a table of causes."""
     rows = ((f"{c.value}", f"`{c.label}`", c.doc + ("; only where post=1" if c.post else "")) for c in causes)
     return table(("number", "cause", "meaning"), rows)
 

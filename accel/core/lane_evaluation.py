@@ -1,7 +1,4 @@
-"""The numpy function of a lane expression: a list of numpy calls, one for equal nodes.
-
-The type of each result is known before: int32 where all values fit, otherwise int64.
-"""
+"""The numpy function of a lane expression: a list of numpy calls, one for equal nodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -111,19 +111,15 @@ class Lane:
         return Lane("shift_right", (self, right), min(corners), max(corners))
 
     def __lt__(self, other: Lane | int) -> Lane:
-        """1 if less, else 0."""
         return Lane("less", (self, as_lane(other)), 0, 1)
 
     def __gt__(self, other: Lane | int) -> Lane:
-        """1 if greater, else 0."""
         return as_lane(other) < self
 
     def __ge__(self, other: Lane | int) -> Lane:
-        """1 if not less, else 0."""
         return as_lane(1) - (self < other)
 
     def __le__(self, other: Lane | int) -> Lane:
-        """1 if not greater, else 0."""
         return as_lane(1) - (self > other)
 
     def __and__(self, other: Lane | int) -> Lane:
@@ -134,12 +130,10 @@ class Lane:
         return Lane("and", (self, right), low, high)
 
     def __or__(self, other: Lane | int) -> Lane:
-        """Bitwise or."""
         right = as_lane(other)
         return Lane("or", (self, right), *_bits_range(self, right))
 
     def __xor__(self, other: Lane | int) -> Lane:
-        """Bitwise exclusive or."""
         right = as_lane(other)
         return Lane("xor", (self, right), *_bits_range(self, right))
 
@@ -175,7 +169,6 @@ def as_lane(value: Lane | int) -> Lane:
 
 
 def lane_input(name: str, width: int = 32, *, signed: bool = True) -> Lane:
-    """Return an operand of the expression."""
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     return Lane("input", (), low, high, name)
 
@@ -320,5 +313,4 @@ def text_of(node: Lane) -> str:
 
 
 def crosses_lanes(node: Lane) -> bool:
-    """Return whether a lane's result depends on other lanes."""
     return any(one.kind in CROSS_LANE_KINDS for one in nodes_of(node))

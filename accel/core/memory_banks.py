@@ -1,8 +1,9 @@
 """The physical memories of scratchpads: banks, copies, words and write enables."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.core.isa import Load, Store, routes_of
@@ -12,8 +13,7 @@ MIRROR = "out"
 """The mirror of the accumulators, from which STOREs read."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryBanks:
+class MemoryBanks(Struct, frozen=True, kw_only=True):
     """The memories of one scratchpad, or of :data:`MIRROR`.
 
     Attributes:
@@ -83,10 +83,8 @@ def _loads_into(pad: Scratchpad, config: Config) -> list[Route]:
 
 
 def elements_per_beat(element_bytes: int, config: Config) -> int:
-    """Return the elements in a beat, at least 1."""
     return max(1, config.bus_bytes // element_bytes)
 
 
 def beats_per_element(element_bytes: int, config: Config) -> int:
-    """Return the beats in an element, at least 1."""
     return max(1, element_bytes // config.bus_bytes)

@@ -149,7 +149,6 @@ class Rows(NamedTuple):
 
 
 def row_count(accesses: Accesses, sets: Sequence[npt.NDArray[np.integer]]) -> int:
-    """Return the number of rows of :func:`rows_of`."""
     sizes = np.array([len(one) for one in sets], dtype=np.int64)
     return int(sizes[accesses.which].sum())
 

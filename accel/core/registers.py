@@ -1,9 +1,10 @@
 """The control registers. Decoder, drivers, manual and C header follow from them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, RUN_FIELDS, SPECS, Config
 from accel.core.fault_causes import CAUSE_BITS
@@ -42,8 +43,7 @@ class Access(Enum):
         return self not in (Access.CONSTANT, Access.STATUS, Access.COUNTER)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bit:
+class Bit(Struct, frozen=True, kw_only=True):
     """A named bit of a register."""
 
     name: str
@@ -51,8 +51,7 @@ class Bit:
     doc: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Register:
+class Register(Struct, frozen=True, kw_only=True):
     """One register of one or two 32-bit words, low word first.
 
     Attributes:

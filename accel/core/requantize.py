@@ -11,11 +11,11 @@ compute the same. The steps need no floating-point unit:
 For example, x = 1001 and scale = 0.125 = 2**23 * 2**-26 give the product 125.125, which rounds to 125.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ConfigError
 from accel.core.lane_evaluation import function_of
@@ -52,8 +52,7 @@ _EXPONENT_OF_ONE = 127 + MULTIPLIER_BITS - 1
 """A scale's exponent is this number minus the exponent field of the float32."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scale:
+class Scale(Struct, frozen=True, kw_only=True):
     """A scale ``multiplier * 2**-exponent``, with 24 and 8 bits, unsigned. The multiplier's leading bit is
     set."""
 
@@ -95,7 +94,6 @@ class Scale:
 def multipliers_and_exponents(
     words: npt.NDArray[np.integer[Any]],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Split int32 or uint32 words into multipliers and exponents."""
     wide = words.astype(np.int64)
     multipliers = wide & ((1 << MULTIPLIER_BITS) - 1)
     return multipliers, wide >> MULTIPLIER_BITS & ((1 << EXPONENT_BITS) - 1)
@@ -104,8 +102,7 @@ def multipliers_and_exponents(
 # --- declarations, from which the numpy functions and the proof of the hardware follow ----------------
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The zero point that is added to a result, and its bounds. If ``low > high`` the result is ``high``."""
 
     zero: Lane
@@ -143,7 +140,6 @@ def scaled(single: Lane, shift: Lane, negative: Lane, bounds: Bounds) -> Lane:
 
 
 def requantized(sums: Lane, bias: Lane, multiplier: Lane, exponent: Lane, bounds: Bounds) -> Lane:
-    """Return a requantized sum."""
     total = wrapped(sums + bias, _SUM_BITS)
     significand, length = leading_bits(total)
     single, top = rounded_product(significand * multiplier)
@@ -219,9 +215,7 @@ def requantize(
     """Requantize int32 sums elementwise. The arguments broadcast.
 
     Args:
-        bias: int32. The addition wraps.
         multiplier, exponent: of the scale. Each leading zero of the multiplier costs the product a bit.
-        low, high: bounds of the result. If ``low > high`` the result is ``high``.
     """
     return _requantize(sums, bias, multiplier, exponent, zero, low, high)
 

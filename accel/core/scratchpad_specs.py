@@ -104,7 +104,6 @@ class Scratchpad:
 
 @cache
 def bits_of(dtype: str) -> int:
-    """Return the bits of a numpy type."""
     return int(dtype.lstrip("uint"))
 
 
@@ -165,7 +164,6 @@ SCRATCHPADS: Mapping[str, Scratchpad] = MappingProxyType(
 
 
 def scratchpads_of(config: Geometry) -> dict[str, Scratchpad]:
-    """Return a machine's scratchpads by name."""
     return {name: pad for name, pad in SCRATCHPADS.items() if pad.exists(config)}
 
 
@@ -206,7 +204,6 @@ class Route:
 
 
 def routes(*found: Route) -> Mapping[int, Route]:
-    """Collect an instruction's routes by memory id."""
     return MappingProxyType({int(route.memory): route for route in found})
 
 

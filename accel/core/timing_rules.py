@@ -87,8 +87,6 @@ def beat_cycles(instruction: Instruction, config: Config) -> int:
 
 
 class Burst(NamedTuple):
-    """A burst on the bus."""
-
     address: int
     beats: int
 
@@ -129,7 +127,6 @@ def burst_beats(rows: DramRows, config: Config) -> tuple[int, ...]:
 
 
 def transfer_bursts(rows: DramRows, config: Config) -> list[Burst]:
-    """Return the bursts of a transfer."""
     found: list[Burst] = []
     for row in range(rows.rows):
         found.extend(split_bursts(rows.start + row * rows.stride, rows.row_bytes, config))

@@ -6,11 +6,11 @@ one order of execution decides.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.interned_sequence import Distinct
 from accel.core.config import Config
@@ -138,12 +138,10 @@ def is_carrier(instruction: Instruction) -> bool:
 
 
 def queue_depth(unit: Unit, config: Config) -> int:
-    """Return the depth of an instruction queue."""
     return int(getattr(config, f"{unit.label}_queue"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Waiting:
+class Waiting(Struct, frozen=True, kw_only=True):
     """A unit whose next instruction lacks a token, and the instruction that should push it."""
 
     unit: Unit
@@ -281,7 +279,6 @@ def stuck(instructions: Sequence[Instruction], config: Config, tokens: Sequence[
 
 
 def explain_deadlock(waiting: Sequence[Waiting]) -> str:
-    """Describe a deadlock."""
     if not waiting:
         return "deadlock: fetch cannot hand out the next instruction and no unit has work"
     return "deadlock: " + "; ".join(str(w) for w in waiting)

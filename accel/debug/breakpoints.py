@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.assembly import token_label
 from accel.base.errors import AccelError
@@ -11,8 +12,7 @@ from accel.debug.memory_locations import MemoryLocation, parse_location
 from accel.image.image import Image
 
 
-@dataclass(frozen=True, kw_only=True)
-class Breakpoint:
+class Breakpoint(Struct, frozen=True, kw_only=True):
     """The start of an instruction, a cycle, a push or pop of a token, or an access to memory."""
 
     index: int | None = None

@@ -6,11 +6,11 @@ copies of DRAM and scratchpads.
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import AccelError, MachineError
 from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS, SIMULATORS
@@ -29,10 +29,7 @@ from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
 
 
-@dataclass(frozen=True, kw_only=True)
-class Halt:
-    """Why the debugger has stopped."""
-
+class Halt(Struct, frozen=True, kw_only=True):
     cycle: int
     event: Event | None = None
     breakpoint: Breakpoint | None = None

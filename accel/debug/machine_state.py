@@ -2,7 +2,8 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from accel.core.events import Event, EventKind
 from accel.core.isa import Instruction, Unit
@@ -11,8 +12,7 @@ from accel.image.test_scenario import Tokens
 from accel.sim.functional.executor import FunctionalRun
 
 
-@dataclass
-class UnitState:
+class UnitState(Struct):
     """A unit that executes instructions. ``unstarted`` includes the queue."""
 
     queue: deque[int] = field(default_factory=deque)

@@ -1,7 +1,8 @@
 """Locations in memory as users write them: ``acc[3:8]``, ``dram[x:x+64]``, ``C``."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.assembly import places
 from accel.base.errors import AccelError, nearest
@@ -11,8 +12,7 @@ from accel.image.image import Image
 _PLACE = re.compile(r"(\w[\w.]*)(?:\[([^\]:]*)(?:(:)([^\]]*))?\])?")
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryLocation:
+class MemoryLocation(Struct, frozen=True, kw_only=True):
     """Elements ``[first, stop)`` of a scratchpad, or bytes of the DRAM window."""
 
     memory: str

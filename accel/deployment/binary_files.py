@@ -2,8 +2,9 @@
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
+
+from msgspec import Struct
 
 from accel.deployment.deployment_steps import Deployment
 
@@ -13,8 +14,7 @@ ALIGNMENT = 16
 """Alignment of contents in their file, in bytes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Segment:
+class Segment(Struct, frozen=True, kw_only=True):
     """Constant content of a range of memory.
 
     Attributes:
@@ -33,8 +33,7 @@ class Segment:
         return zlib.crc32(self.content)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Content:
+class Content(Struct, frozen=True, kw_only=True):
     """Files by name, in the order of their numbers, and segments in the order of memory."""
 
     files: dict[str, bytes]
@@ -42,7 +41,6 @@ class Content:
 
 
 def stream_file(number: int) -> str:
-    """Return the name of a stream's file."""
     return f"stream{number}.bin"
 
 

@@ -121,12 +121,10 @@ def _enumeration(rows: Sequence[tuple[str, str]], count: str) -> list[str]:
 
 
 def source(deployment: Deployment, content: Content) -> str:
-    """Return the tables as C."""
     return _Source(deployment, content).text()
 
 
 def data_source(deployment: Deployment, content: Content) -> str:
-    """Return the binary files as C."""
     name = deployment.name
     lines = [
         f"/* The binary files of the package {name}; written by `accel package`. */",
@@ -140,7 +138,6 @@ def data_source(deployment: Deployment, content: Content) -> str:
 
 
 def example_source(deployment: Deployment, arrays: Mapping[str, Array]) -> str:
-    """Return an example run as C."""
     name = deployment.name
     lines = [f"/* A run of the package {name}; written by `accel package`. */", f'#include "{name}.h"']
     for role, tensors in (("input", deployment.inputs), ("output", deployment.outputs)):

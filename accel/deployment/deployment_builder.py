@@ -1,12 +1,12 @@
 """A builder of deployments."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from accel.base.errors import ProgramError
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.core.fault_causes import dram_span
 from accel.core.isa import Store

@@ -1,9 +1,9 @@
 """From a network or program to the steps of its package."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.deployment.deployment_builder import DeploymentBuilder
 from accel.deployment.deployment_steps import (
     Deployment,

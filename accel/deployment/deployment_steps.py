@@ -1,11 +1,12 @@
 """The steps of a package: pack, run, unpack, and the host's computations."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
+from accel.base.records import replace
 from accel.core.config import PAGE_BYTES, Config
 from accel.graph.graph_tensor import Array, Quantization, Shape
 from accel.graph.window_geometry import Windows
@@ -17,8 +18,7 @@ WORKSPACE_STEP = 8
 """Alignment of arrays in the workspace, in bytes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HostArray:
+class HostArray(Struct, frozen=True, kw_only=True):
     """An array on the host in row-major order.
 
     Attributes:
@@ -43,8 +43,7 @@ class HostArray:
         return self.size * np.dtype(self.dtype).itemsize
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stream:
+class Stream(Struct, frozen=True, kw_only=True):
     """A program and its window of memory.
 
     Attributes:
@@ -64,8 +63,7 @@ class Stream:
 # --- steps -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pack:
+class Pack(Struct, frozen=True, kw_only=True):
     """Copies a plain array to memory in a tensor's layout."""
 
     tensor: ImageTensor
@@ -73,25 +71,18 @@ class Pack:
     kind = "pack"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """Runs a stream."""
-
+class Run(Struct, frozen=True, kw_only=True):
     stream: int
     kind = "run"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unpack:
-    """Copies memory to a plain array."""
-
+class Unpack(Struct, frozen=True, kw_only=True):
     tensor: ImageTensor
     stream: int
     kind = "unpack"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scaled:
+class Scaled(Struct, frozen=True, kw_only=True):
     """Converts float32 to integers (``quantize``) or back (``dequantize``)."""
 
     kind: str
@@ -106,8 +97,7 @@ class Scaled:
         return prod(self.shape) if axis is None else prod(self.shape[axis + 1 :])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Show:
+class Show(Struct, frozen=True, kw_only=True):
     """Rearranges an array by a view."""
 
     dtype: str
@@ -115,8 +105,7 @@ class Show:
     kind = "view"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Move:
+class Move(Struct, frozen=True, kw_only=True):
     """Copies values. Starts and strides count values."""
 
     value_bytes: int
@@ -128,18 +117,14 @@ class Move:
     kind = "move"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fill:
-    """Repeats a pattern."""
-
+class Fill(Struct, frozen=True, kw_only=True):
     values: bytes
     value_bytes: int
     nbytes: int
     kind = "fill"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lookup:
+class Lookup(Struct, frozen=True, kw_only=True):
     """Looks up each byte in a table of 256 results, indexed by the operand's bits."""
 
     table: bytes
@@ -147,8 +132,7 @@ class Lookup:
     kind = "lookup"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChannelLookup:
+class ChannelLookup(Struct, frozen=True, kw_only=True):
     """Looks up each byte in its channel's table, over the middle axis of [outer, channels, inner]. Each
     table has 256 results, indexed by the operand's bits."""
 
@@ -159,8 +143,7 @@ class ChannelLookup:
     kind = "channel_lookup"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Softmax:
+class Softmax(Struct, frozen=True, kw_only=True):
     """Computes ``exp(x) / sum of exp(x)`` over the middle axis of float32[outer, count, inner]."""
 
     outer: int
@@ -169,8 +152,7 @@ class Softmax:
     kind = "softmax"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Binary:
+class Binary(Struct, frozen=True, kw_only=True):
     """Computes a function of two arrays. See ``accel_binary`` in ``driver/accel_network.h``."""
 
     operation: str
@@ -183,10 +165,7 @@ class Binary:
     kind = "binary"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Means:
-    """Computes means over windows."""
-
+class Means(Struct, frozen=True, kw_only=True):
     dtype: str
     planes: int
     sizes: Shape
@@ -198,8 +177,7 @@ class Means:
     kind = "means"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prepare:
+class Prepare(Struct, frozen=True, kw_only=True):
     """Computes ``clip(value, *bounds) + offset`` of int32. The driver refuses values outside ``accepted``."""
 
     size: int
@@ -226,8 +204,7 @@ Detail = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """A step. ``source``, ``other`` and ``target`` are indices of arrays."""
 
     detail: Detail
@@ -236,8 +213,7 @@ class Step:
     target: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Deployment:
+class Deployment(Struct, frozen=True, kw_only=True):
     """Everything that a package does. ``left_out`` has reasons by node."""
 
     name: str
@@ -285,7 +261,6 @@ def copied(array: Array, dtype: str) -> bytes:
 
 
 def value_bytes(dtype: str) -> int:
-    """Return the size of a value."""
     return int(np.dtype(dtype).itemsize)
 
 
@@ -295,7 +270,6 @@ def one_value(value: float, dtype: str) -> bytes:
 
 
 def placed(streams: Iterable[Stream]) -> Iterator[Stream]:
-    """Place windows one after the other."""
     reached = 0
     for stream in streams:
         yield replace(stream, offset=reached)

@@ -1,10 +1,10 @@
 """Nodes on the host as steps of the driver."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
+from msgspec import Struct, field
 
 from accel.deployment.deployment_steps import (
     Binary,
@@ -39,8 +39,7 @@ _TABLES = (
 _SAME = Quantization(scale=(1.0,), zero=(0,))
 
 
-@dataclass
-class HostSteps:
+class HostSteps(Struct):
     """The steps of a node. Temporaries are tensors of the same shape and dtype by name."""
 
     steps: list[tuple[Detail, tuple[str, ...], str]] = field(default_factory=list)

@@ -5,10 +5,10 @@ hardware counts them too, and lockstep compares both.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from accel.core.access_names import STORE_READS, access_names, write_names
 from accel.core.config import Config
@@ -38,8 +38,7 @@ READ_BYTES, WRITTEN_BYTES = "read_bytes", "written_bytes"
 Counts = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class AccessCounts:
+class AccessCounts(Struct, frozen=True, eq=False):
     """Counts of accesses on a machine.
 
     Attributes:

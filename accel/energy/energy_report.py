@@ -1,9 +1,10 @@
 """The energy of a run by component."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct, field
 
 from accel.core.access_names import read_names, write_names
 from accel.core.config import Config
@@ -20,8 +21,7 @@ RESIDUAL_OPERATIONS = {"int32_multiply": 2, "int32_add": 2}
 """Further operations of a value with a residual."""
 
 
-@dataclass(frozen=True, eq=False)
-class Energy:
+class Energy(Struct, frozen=True, eq=False):
     """Amounts of published energies. ``low``, ``nominal`` and ``high`` are picojoules.
 
     Attributes:
@@ -73,8 +73,7 @@ def _published(name: str) -> EnergyRange:
     return energy_table().operations[name]
 
 
-@dataclass(frozen=True, eq=False)
-class EnergyReport:
+class EnergyReport(Struct, frozen=True, eq=False, dict=True):
     """The energy of a run.
 
     Attributes:

@@ -4,10 +4,11 @@ import math
 import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct
 
 ACCESS_BITS = 64
 """Width of accesses to SRAM and DRAM in the sources. Others scale in proportion."""
@@ -19,8 +20,7 @@ _SMALL_EXPONENT = 0.5
 45 nm."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnergyRange:
+class EnergyRange(Struct, frozen=True, kw_only=True):
     """Picojoules, with the names of their sources."""
 
     low: float
@@ -29,8 +29,7 @@ class EnergyRange:
     sources: tuple[str, str, str]
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnergyTable:
+class EnergyTable(Struct, frozen=True, kw_only=True):
     """Energies of operations, and of SRAM accesses by capacity.
 
     Attributes:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+import msgspec
+from msgspec import Struct
+
 from accel.core.config import Config
 from accel.explore.exploration_tasks import Timing, Workload
 from accel.explore.machine_figures import machine_figures
@@ -19,12 +22,10 @@ Status = Literal["measured", "infeasible", "failed"]
 Origin = Literal["base", "sampler", "neighbour"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
+class Point(Struct, frozen=True, kw_only=True):
     """A machine that was proposed.
 
     Attributes:
-        values: of the space's fields, in order.
         config: the machine, or None if impossible or excluded by a constraint.
         status: ``infeasible`` violates a constraint or limit, ``failed`` does not fit a workload.
         measured: figures by workload.
@@ -38,15 +39,14 @@ class Point:
     config: Config | None
     status: Status
     message: str | None = None
-    measured: Mapping[str, Figures] = field(default_factory=dict)
-    objectives: Mapping[str, float] = field(default_factory=dict)
+    measured: Mapping[str, Figures] = msgspec.field(default_factory=dict)
+    objectives: Mapping[str, float] = msgspec.field(default_factory=dict)
     losses: Losses = ()
     origin: Origin = "sampler"
     is_fault: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class LocalCheck:
+class LocalCheck(Struct, frozen=True, kw_only=True):
     """Whether a neighbour of the front dominates a point of it.
 
     Neighbours differ in one field by one step, or have half of one field and twice another. A neighbour that
@@ -219,5 +219,4 @@ class Exploration:
 
 
 def count_dominated(points: Sequence[Point], by: Sequence[Point]) -> int:
-    """Count ``points`` that some point of ``by`` dominates."""
     return sum(any(dominates(other.losses, one.losses) for other in by) for one in points)

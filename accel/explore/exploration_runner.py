@@ -6,11 +6,11 @@ figures are in the journal.
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from accel.base.errors import SweepError, nearest
+from accel.base.records import replace
 from accel.base.run_choices import EXECUTORS
 from accel.core.config import Config
 from accel.explore.exploration_result import Exploration, LocalCheck, Origin, Point, count_dominated

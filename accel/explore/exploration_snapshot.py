@@ -48,7 +48,6 @@ def snapshot(exploration: Exploration, *, is_running: bool) -> dict[str, Any]:
 
 
 def snapshot_bytes(exploration: Exploration, *, is_running: bool) -> bytes:
-    """Return a snapshot's file."""
     return json.dumps(snapshot(exploration, is_running=is_running), separators=(",", ":")).encode()
 
 

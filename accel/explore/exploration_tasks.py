@@ -11,6 +11,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from accel.base.errors import AccelError, ProgramFault, SweepError
 from accel.benchmarks import Task as LayerTask
 from accel.benchmarks import default_epilogue, layers_of
@@ -33,18 +35,14 @@ the program."""
 TIMINGS: tuple[Timing, ...] = ("predicted", "estimated", "simulated")
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayerRun:
-    """An operator on a machine."""
-
+class LayerRun(Struct, frozen=True, kw_only=True):
     operator: str
     parameters: Values
     config: Config
     timing: Timing
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkRun:
+class NetworkRun(Struct, frozen=True, kw_only=True):
     """Layers of a benchmark network on a machine, measured one by one."""
 
     network: str
@@ -52,8 +50,7 @@ class NetworkRun:
     timing: Timing
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelRun:
+class ModelRun(Struct, frozen=True, kw_only=True):
     """A simulated ONNX or TensorFlow Lite network. The host's time does not count, so a machine is refused if
     the host would multiply.
 
@@ -85,10 +82,7 @@ class Workload:
     command: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class MakeLayer:
-    """Makes the tasks of an operator."""
-
+class MakeLayer(Struct, frozen=True):
     operator: str
     parameters: Values
 
@@ -96,20 +90,14 @@ class MakeLayer:
         return LayerRun(operator=self.operator, parameters=self.parameters, config=config, timing=timing)
 
 
-@dataclass(frozen=True)
-class MakeNetwork:
-    """Makes the tasks of a benchmark network."""
-
+class MakeNetwork(Struct, frozen=True):
     network: str
 
     def __call__(self, config: Config, timing: Timing) -> NetworkRun:
         return NetworkRun(network=self.network, config=config, timing=timing)
 
 
-@dataclass(frozen=True)
-class MakeModel:
-    """Makes the tasks of a network in a file."""
-
+class MakeModel(Struct, frozen=True, dict=True):
     path: Path
 
     @cached_property
@@ -138,8 +126,7 @@ def measure_task(task: Task) -> Figures:
     return {"error": None, "message": None, **found.figures()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Measured:
+class _Measured(Struct, frozen=True, kw_only=True):
     """Without programs, ``accesses`` is None."""
 
     cycles: int

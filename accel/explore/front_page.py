@@ -74,7 +74,6 @@ def _point_data(
 
 
 def exploration_facts(exploration: Exploration) -> str:
-    """Return size of the space, sampler, and numbers of points as text."""
     parts = [
         f"{exploration.space.size:,} points in the space",
         f"sampler {exploration.sampler}, seed {exploration.seed}",
@@ -87,5 +86,4 @@ def exploration_facts(exploration: Exploration) -> str:
 
 
 def front_asset(name: str) -> str:
-    """Return a file of the page."""
     return files("accel.explore.assets").joinpath(name).read_text(encoding="utf-8")

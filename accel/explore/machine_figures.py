@@ -1,15 +1,15 @@
 """Figures of a machine that need no measurement."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from accel.area.area_model import block_rams, multipliers, predict_area
 from accel.core.config import Config
 
 
-@dataclass(frozen=True, kw_only=True)
-class MachineFigure:
+class MachineFigure(Struct, frozen=True, kw_only=True):
     """A figure of a machine.
 
     Attributes:
@@ -52,7 +52,6 @@ MACHINE_FIGURES: dict[str, MachineFigure] = {
 
 
 def machine_figures(config: Config) -> dict[str, int | float]:
-    """Return figures by name."""
     return dict(_figures(config))
 
 

@@ -1,7 +1,8 @@
 """Objectives of an exploration."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.base.errors import SweepError, nearest
 from accel.core.config import Config
@@ -13,8 +14,7 @@ Measured = Mapping[str, Figures]
 """By workload's name."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Objective:
+class Objective(Struct, frozen=True, kw_only=True):
     """A named figure of a point.
 
     Attributes:
@@ -76,16 +76,11 @@ def objectives_of(workloads: Sequence[Workload]) -> dict[str, Objective]:
 
 
 def measured_figures(timing: Timing) -> tuple[str, ...]:
-    """Return names of a workload's figures."""
     return tuple(MEASURED_FIGURES) if timing == "simulated" else _PREDICTED_FIGURES
 
 
 def check_timing(name: str, timing: Timing) -> None:
-    """Check that a timing yields a figure.
-
-    Raises:
-        SweepError: the figure needs ``simulated``.
-    """
+    """Raise a SweepError if the figure needs ``simulated``."""
     figure = name.partition(":")[0]
     if figure in MEASURED_FIGURES and figure not in measured_figures(timing):
         raise SweepError(f'{name} is counted in programs, and timing is {timing}; write timing = "simulated"')

@@ -19,8 +19,6 @@ _TPE_BATCH = 8
 
 
 class Proposal(Protocol):
-    """A proposed point."""
-
     @property
     def point(self) -> Values: ...
 
@@ -50,8 +48,6 @@ class _Listed:
 
 
 class ExhaustiveSampler:
-    """Proposes all points in order."""
-
     batch = _POPULATION
 
     def __init__(self, space: Space) -> None:

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any
+
+from msgspec import Struct, field
 
 from accel.base.errors import AccelError, SweepError
 from accel.compiler.target.machine import machine
@@ -17,8 +18,7 @@ Values = tuple[int, ...]
 """A point: values in the order of fields."""
 
 
-@dataclass(frozen=True)
-class Domain:
+class Domain(Struct, frozen=True):
     """Values of a field, in order.
 
     Attributes:
@@ -39,14 +39,12 @@ class Infeasible(Exception):
     """A point is no machine, or violates a constraint or limit."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Space:
+class Space(Struct, frozen=True, kw_only=True, dict=True):
     """A search space.
 
     Attributes:
         base: machine with all other fields.
         base_name: its name or file.
-        domains: values by field.
         derived: expressions for dependent fields.
         constraints: expressions that must not be 0.
         limits: maxima by figure, see :data:`~accel.explore.machine_figures.MACHINE_FIGURES`.

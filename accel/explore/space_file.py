@@ -2,13 +2,14 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accel.base.arguments import check_integer
 from accel.base.errors import ConfigError, SweepError, nearest
 from accel.base.json_types import shown
+from accel.base.records import replace
 from accel.base.run_choices import SAMPLERS
 from accel.benchmarks import NETWORKS
 from accel.compiler.operators.operator_registry import make_workload, takes_tuples

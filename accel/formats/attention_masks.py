@@ -63,7 +63,6 @@ def make_masks_finite(path: Path) -> dict[str, Array]:
 
 
 def restore_constants(path: Path, constants: Mapping[str, Array]) -> None:
-    """Restore the constants that are still in the model."""
     package = onnx()
     model = package.load(path)
     for one in model.graph.initializer:
@@ -73,7 +72,6 @@ def restore_constants(path: Path, constants: Mapping[str, Array]) -> None:
 
 
 def without_infinities(array: Array) -> Array:
-    """Clip floats to -1e9 to 1e9."""
     if array.dtype not in (np.float32, np.float64):
         return array
     return array.clip(-_LEAST_MASK, _LEAST_MASK)

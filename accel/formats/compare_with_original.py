@@ -3,10 +3,10 @@
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.formats.compare_with_runtime import (
     DYNAMIC,
@@ -31,9 +31,7 @@ _QUANTIZING = "QuantizeLinear"
 def compare_with_original(
     graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array]
 ) -> Comparison:
-    """Compare a graph with the file that it was imported from.
-
-    ONNX Runtime runs the optimized file. Every tensor that the file quantizes becomes an output, and the
+    """ONNX Runtime runs the optimized file. Every tensor that the file quantizes becomes an output, and the
     graph is evaluated from one such tensor to the next on ONNX Runtime's values. So a difference shows only
     at the first tensor after its cause.
     """
@@ -63,8 +61,7 @@ def compare_with_original(
     return Comparison(tensors=tuple(compared))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModeDifference:
+class ModeDifference(Struct, frozen=True, kw_only=True):
     """An output in which two modes of ONNX Runtime differ, in ``differing`` of ``values`` values."""
 
     name: str

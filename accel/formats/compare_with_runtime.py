@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError, MismatchError
 from accel.formats.onnx_export import export_onnx
@@ -29,13 +30,12 @@ _RANDOM_SPREAD = 1.0
 """For float32 inputs that no Quantize reads."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TensorDifference:
+class TensorDifference(Struct, frozen=True, kw_only=True):
     """The comparison of one node's result, computed by both sides from the same operands.
 
     Attributes:
-        differing: number of values that differ by more than the tolerance.
-        reordered: number of values that differ only by the order of an addition's multiply-adds, which
+        differing: values that differ by more than the tolerance.
+        reordered: values that differ only by the order of an addition's multiply-adds, which
             depends on the processor.
         place: the index of the first differing value, if any.
     """
@@ -80,10 +80,8 @@ class Comparison:
 
 
 def compare(graph: Graph, inputs: Mapping[str, Array]) -> Comparison:
-    """Compare every tensor of a graph with ONNX Runtime.
-
-    Each node is evaluated with ONNX Runtime's values as operands, so a difference shows only at the node that
-    causes it.
+    """Each node is evaluated with ONNX Runtime's values as operands, so a difference shows only at the node
+    that causes it.
     """
     values = {**graph.constants, **check_inputs(graph, inputs)}
     values.update(run_onnx_runtime(export_onnx(graph), {name: values[name] for name in graph.inputs}))
@@ -161,7 +159,6 @@ def compare_tensor(
 
 
 def integer_tolerance(node: Node) -> int:
-    """Return the tolerance of a node's integers."""
     if isinstance(node.operator, Softmax):
         return SOFTMAX_TOLERANCE
     if isinstance(node.operator, AveragePool) and node.operator.in_float32:

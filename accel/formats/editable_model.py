@@ -28,7 +28,6 @@ class EditableModel:
         )
 
     def of_kind(self, *kinds: str) -> list[Any]:
-        """Return the nodes of ONNX's own operators."""
         return [one for one in self.nodes if one.op_type in kinds and one.domain in ("", "ai.onnx")]
 
     def producer(self, name: str, *kinds: str) -> Any | None:
@@ -111,5 +110,4 @@ class EditableModel:
 
 
 def attributes(node: Any) -> dict[str, Any]:
-    """Return a node's attributes by name."""
     return {one.name: onnx().helper.get_attribute_value(one) for one in node.attribute}

@@ -6,11 +6,11 @@ has two phases along each axis: even rows are ``(x[k-1] + 3 x[k]) / 4``, and odd
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError
 from accel.formats.onnx_file import onnx
@@ -37,8 +37,7 @@ _MOST_ROUNDINGS = 8
 product with a weight, and three sums."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Phase:
+class _Phase(Struct, frozen=True, kw_only=True):
     """Every ``factor``-th value of the result along one axis.
 
     Windows slide over the values ``indices``, which repeat at the border. The one or two ``weights`` are
@@ -128,7 +127,6 @@ def exact_resize_factor(data: Tensor, out: Tensor, whole: int) -> np.float32 | N
 
 
 def weight_sum(rows: Sequence[_Phase], columns: Sequence[_Phase]) -> int:
-    """Return the sum of each convolution's weights."""
     return sum(rows[0].weights) * sum(columns[0].weights)
 
 

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def read_model_file(path: str | os.PathLike[str], read: Callable[[bytes, Path], T]) -> T:
-    """Read a model file and parse its content, with the file's folder."""
+    """Let ``read`` parse a file's content, given the file's folder."""
     place = check_path("model", path)
     try:
         size = place.stat().st_size

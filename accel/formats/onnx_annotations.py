@@ -1,10 +1,11 @@
 """Annotations on the nodes of an ONNX model: metadata that viewers show."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import GraphError
 from accel.formats.onnx_file import onnx
@@ -13,8 +14,7 @@ PREFIX = "accel."
 """Existing keys with this prefix are replaced."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Note:
+class Note(Struct, frozen=True, kw_only=True):
     """The annotation of one layer.
 
     Attributes:

@@ -15,7 +15,7 @@ _Fold = Callable[[FileNode, Arrays], Sequence[Array]]
 
 
 def fold(node: FileNode, arrays: Arrays) -> Sequence[Array] | None:
-    """Compute a node on constants, or return None if its operator is not in :data:`FOLDED`."""
+    """Return None if the operator is not in :data:`FOLDED`."""
     found = FOLDED.get(node.kind)
     if found is None or node.domain:
         return None
@@ -51,7 +51,6 @@ def slices(
 
 
 def integers(values: Any) -> list[int]:
-    """Return a list of integers."""
     array = np.asarray(values)
     if array.ndim > 1 or (array.dtype.kind not in "iu" and array.size):
         raise GraphError(
@@ -67,7 +66,6 @@ def _end(end: int, step: int, size: int) -> int | None:
 
 
 def axis_of(axis: Any, rank: int) -> int:
-    """Return an axis as a non-negative index."""
     number = int(axis)
     if not -rank <= number < rank:
         raise GraphError(f"an axis is {number}; the tensor has {rank}")
@@ -97,7 +95,6 @@ def reshaped(sizes: Sequence[int], wanted: Any, *, zero_is_zero: bool = False) -
 
 
 def squeezed(sizes: Sequence[int], axes: Any = None) -> tuple[int, ...]:
-    """Return the shape without some or all axes of size 1."""
     gone = {place for place, size in enumerate(sizes) if size == 1}
     if axes is not None:
         chosen = {axis_of(axis, len(sizes)) for axis in integers(axes)}
@@ -110,7 +107,6 @@ def squeezed(sizes: Sequence[int], axes: Any = None) -> tuple[int, ...]:
 
 
 def unsqueezed(sizes: Sequence[int], axes: Any) -> tuple[int, ...]:
-    """Return the shape with axes of size 1 inserted."""
     new = integers(axes)
     rank = len(sizes) + len(new)
     places = {axis_of(axis, rank) for axis in new}

@@ -33,7 +33,6 @@ class Exporter:
         """Whether the sizes of inputs stay open."""
 
     def model(self, outputs: Sequence[str] | None = None) -> bytes:
-        """Return the serialized model, by default with all computed tensors as outputs."""
         helper = self._onnx.helper
         for node in self._graph.nodes:
             WRITERS[type(node.operator)](self, node)
@@ -159,8 +158,6 @@ WRITERS: dict[type[Operator], Writer] = {}
 
 
 def writer(*kinds: type[Operator]) -> Callable[[Any], Any]:
-    """Register the writer of operators."""
-
     def register(function: Any) -> Any:
         for kind in kinds:
             WRITERS[kind] = function
@@ -170,7 +167,6 @@ def writer(*kinds: type[Operator]) -> Callable[[Any], Any]:
 
 
 def window_attributes(windows: Windows) -> dict[str, Any]:
-    """Return windows as attributes."""
     return {
         "kernel_shape": list(windows.kernel),
         "strides": list(windows.strides),

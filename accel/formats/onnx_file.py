@@ -3,11 +3,11 @@
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError
 from accel.base.optional_extras import not_installed
@@ -23,8 +23,7 @@ MICROSOFT = "com.microsoft"
 """The domain of ONNX Runtime's own operators, for example QLinearAdd."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileNode:
+class FileNode(Struct, frozen=True, kw_only=True):
     """A node of the file.
 
     Attributes:
@@ -66,8 +65,7 @@ _UNPACKED = {"int4": "int8", "uint4": "uint8"}
 """These become wider, with the same values."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileInput:
+class FileInput(Struct, frozen=True, kw_only=True):
     """A declared input.
 
     A size is a number, the name of an open size, or None for one without a name.
@@ -78,8 +76,7 @@ class FileInput:
     sizes: tuple[int | str | None, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class File:
+class File(Struct, frozen=True, kw_only=True):
     """A model, with the names of its ``four_bit`` constants."""
 
     name: str
@@ -91,7 +88,6 @@ class File:
 
 
 def onnx() -> Any:
-    """Return the package onnx."""
     try:
         import onnx as package  # noqa: PLC0415
         import onnx.numpy_helper  # noqa: PLC0415
@@ -101,12 +97,12 @@ def onnx() -> Any:
 
 
 def read_file(path: str | os.PathLike[str]) -> File:
-    """Read a model from a file. External data must lie in the same folder."""
+    """External data must lie in the same folder."""
     return read_model_file(path, read_model)
 
 
 def read_model(content: bytes, folder: Path | None = None) -> File:
-    """Read a model from bytes. Without a folder, external data is refused."""
+    """Without a folder, external data is refused."""
     package = onnx()
     model = package.ModelProto()
     try:
@@ -166,7 +162,6 @@ def captured(graph: Any) -> list[str]:
 
 
 def rename_captured(graph: Any, names: Mapping[str, str]) -> None:
-    """Rename the outer tensors that a subgraph reads."""
     made = {one.name for one in (*graph.input, *graph.initializer)}
     for node in graph.node:
         outside = {name: new for name, new in names.items() if name not in made}
@@ -346,7 +341,6 @@ class _Reader:
             raise GraphError(f"{what} cannot be read: {error}") from None
 
     def _typed(self, proto: Any, shape: tuple[int, ...], dtype: Any, what: str) -> Array:
-        """Read values from the field of their type."""
         field = self._package.helper.tensor_dtype_to_field(proto.data_type)
         count = len(getattr(proto, field))
         if count != math.prod(shape):

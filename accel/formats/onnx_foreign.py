@@ -197,7 +197,6 @@ def _model(
 
 
 def single_result_model(importer: Importer, node: FileNode, operand: Tensor) -> str:
-    """Return the model of a node with one varying operand, the first, and one output."""
     return _model(importer, node, [node.inputs[0]], [operand], node.outputs[0])
 
 
@@ -214,7 +213,6 @@ def node_proto(node: FileNode, names: Mapping[str, str]) -> Any:
 
 
 def to_initializer(values: Array, name: str) -> Any:
-    """Return an array in ONNX's form."""
     return onnx().numpy_helper.from_array(np.asarray(values), name)
 
 

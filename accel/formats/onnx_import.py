@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from accel.base.arguments import check_integer
 from accel.base.errors import GraphError, ShapeError, nearest
+from accel.base.records import replace
 from accel.base.run_choices import MAX_BATCH
 from accel.formats.integer_operators import with_integer_operators
 from accel.formats.onnx_file import File, FileInput, FileNode, read_file, read_model
@@ -32,28 +32,16 @@ Shapes = Mapping[str, Sequence[int]]
 def load_onnx(
     path: str | os.PathLike[str], *, batch: int | None = None, shapes: Shapes | None = None
 ) -> Graph:
-    """Import a model in QOperator or QDQ format from a file.
-
-    Args:
-        path: the model. External data must lie in the same folder.
-        batch: size of an open first axis, or 1 by default.
-        shapes: sizes of inputs with open axes, for example ``{"x": (1, 3, 48, 320)}``.
-
-    Raises:
-        GraphError: the file cannot be read, an operator is unknown, a size is only known at run time, the
-            batch contradicts a fixed size, or shapes or types do not fit.
-        ShapeError: the batch is not a positive integer.
-    """
+    """Import a file, with the arguments and errors of :func:`accel.load_onnx`."""
     return import_file(read_file(path), batch=batch, shapes=shapes)
 
 
 def import_model(content: bytes, *, folder: Path | None = None, batch: int | None = None) -> Graph:
-    """Import a serialized model. Without a folder, external data is refused."""
+    """Without a folder, external data is refused."""
     return import_file(read_model(content, folder), batch=batch)
 
 
 def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
-    """Import a parsed model."""
     graph, tail = _as_written(file, batch, shapes or {})
     opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
     graph, _ = simplify(graph, [EQUAL_QUANTIZES])
@@ -102,7 +90,7 @@ def _needed(nodes: Sequence[FileNode], outputs: Iterable[str]) -> list[FileNode]
 
 
 def input_shapes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes) -> list[tuple[int, ...]]:
-    """Fill in open axes. A given shape takes precedence over the batch."""
+    """A given shape takes precedence over the batch."""
     wanted = None if batch is None else check_integer("the batch", batch, most=MAX_BATCH)
     symbols = {one.sizes[0] for one in inputs if one.sizes and isinstance(one.sizes[0], str)}
     found = []
@@ -131,9 +119,7 @@ def input_shapes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes)
 
 
 def with_shapes(inputs: Sequence[FileInput], shapes: Shapes) -> list[FileInput]:
-    """Fill in the given sizes.
-
-    An axis name has one size: if ``x`` is ``(n, 3)`` and ``(5, 3)`` is given, ``n`` is 5 in all inputs.
+    """An axis name has one size: if ``x`` is ``(n, 3)`` and ``(5, 3)`` is given, ``n`` is 5 in all inputs.
 
     Raises:
         ShapeError: a name is unknown, or a shape contradicts a fixed size.

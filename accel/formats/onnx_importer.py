@@ -79,7 +79,6 @@ class Importer:
         return all(self.array(name) is not None for name in others)
 
     def _has_foreign_dtype(self, node: FileNode) -> bool:
-        """Whether a node computes with a dtype that no rule takes."""
         if node.domain or node.kind in _MOVES:
             return False
         names = (self.aliases.get(name, name) for name in node.inputs)
@@ -160,7 +159,7 @@ class Importer:
     def quantization(
         self, node: FileNode, scale: int, zero: int | None, dtype: str, axis: int | None = None
     ) -> Quantization:
-        """Return the quantization of two inputs. An omitted zero point is 0."""
+        """An omitted zero point is 0."""
         scales = self.needed(node, scale, "the scale")
         zeros = None if zero is None else self.constant(node, zero, "the zero point")
         return self.pair(scales, zeros, dtype, axis)
@@ -240,6 +239,5 @@ def _flat(values: Array) -> Array:
 
 
 def check_single_output(node: FileNode) -> None:
-    """Refuse a node with several used outputs."""
     if any(node.outputs[1:]):
         raise GraphError(f"its output {node.outputs[1]!r} is used; only the first output is supported")

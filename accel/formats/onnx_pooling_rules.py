@@ -1,9 +1,9 @@
 """Import rules for pools, maxima and means."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.formats.onnx_constant_folding import (
     axis_of,
     integers,

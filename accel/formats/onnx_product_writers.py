@@ -19,7 +19,6 @@ def _weights_type(weights: Tensor, data: str) -> str:
 
 
 def _require_scales(node: Node, operator: Product) -> None:
-    """Refuse scales of sums, which ONNX's products lack."""
     if operator.sum_scales:
         raise GraphError(
             f"node {node.name!r} has scales of sums; ONNX's products have scales of their tensors only"

@@ -1,11 +1,11 @@
 """Import rules for operators that repeat or rearrange pixels."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.formats.onnx_file import FileNode
 from accel.formats.onnx_foreign import import_foreign, single_result_model
 from accel.formats.onnx_importer import Importer, check_single_output

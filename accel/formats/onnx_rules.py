@@ -11,7 +11,7 @@ RULES: dict[tuple[str, str], Rule] = {}
 
 
 def rule(*kinds: str, domain: str = "") -> Callable[[Rule], Rule]:
-    """Register an import rule. The empty domain is ONNX's."""
+    """The empty domain is ONNX's."""
 
     def register(function: Rule) -> Rule:
         for kind in kinds:

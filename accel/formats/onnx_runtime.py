@@ -39,14 +39,11 @@ def run_onnx_runtime(
 
 
 class Runner(Protocol):
-    """A loaded model."""
-
     def __call__(self, inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
         """Return outputs by name, by default all."""
 
 
 def has_onnx_runtime() -> bool:
-    """Return whether ONNX Runtime and onnx are installed."""
     return all(find_spec(name) is not None for name in ("onnxruntime", "onnx"))
 
 

@@ -1,17 +1,16 @@
 """Schemas of operators: inputs, outputs and attributes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError, nearest
 from accel.formats.onnx_file import MICROSOFT, FileNode, onnx
 
 
-@dataclass(frozen=True, kw_only=True)
-class Schema:
+class Schema(Struct, frozen=True, kw_only=True):
     """The signature of an operator."""
 
     needed: tuple[int, ...]
@@ -91,7 +90,6 @@ _TYPE_NAMES = {
 
 
 def has_schema(node: FileNode) -> bool:
-    """Whether ONNX has the operator in the node's opset."""
     return _schema(node.kind, node.opset) is not None
 
 

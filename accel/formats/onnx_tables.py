@@ -4,9 +4,8 @@ ONNX Runtime evaluates functions of float32 by polynomials. Where the result's s
 other integers: 3 % of random tables of Sigmoid have an entry that differs by 1 from numpy's.
 """
 
-from dataclasses import replace
-
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.formats.onnx_runtime import run_optimized
 from accel.graph.elementwise_operators import Function
 from accel.graph.graph import Graph, Node, build_graph, with_nodes

@@ -23,7 +23,6 @@ from accel.graph.product_operators import Conv, MatMul, Product
 def import_varying_zero(
     importer: Importer, node: FileNode, operator: Product, data: str, weights: str
 ) -> None:
-    """Import a product of constant weights, and the correction of its sums."""
     sums = importer.emit(node, operator, [data, weights], importer.between(node, "sums"), dtype="int32")
     nodes, constants = zero_point_correction(importer.builder, operator, data, weights, sums, "y")
     zero = importer.operand(node.inputs[2])

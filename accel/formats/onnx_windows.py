@@ -1,15 +1,14 @@
 """Windows of convolutions and pools, with auto_pad and ceil_mode resolved."""
 
-from dataclasses import replace
-
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.formats.onnx_file import FileNode
 from accel.graph.graph_tensor import Shape
 from accel.graph.window_geometry import Windows
 
 
 def windows_of(node: FileNode, sizes: Shape, kernel: Shape, *, ceiling: bool = False) -> Windows:
-    """Return the windows of a convolution or a pool. ``ceiling`` is ceil_mode."""
+    """``ceiling`` is ceil_mode."""
     rank = len(kernel)
     strides = tuple(node.attributes.get("strides") or [1] * rank)
     dilations = tuple(node.attributes.get("dilations") or [1] * rank)

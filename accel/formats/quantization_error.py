@@ -1,15 +1,14 @@
 """The error of quantization."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from accel.graph.graph_tensor import Array
 
 
-@dataclass(frozen=True, kw_only=True)
-class OutputError:
+class OutputError(Struct, frozen=True, kw_only=True):
     """The error of one tensor over all samples.
 
     Attributes:

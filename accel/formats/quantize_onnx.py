@@ -7,8 +7,9 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from accel.base.errors import GraphError, ShapeError, nearest
 from accel.base.optional_extras import not_installed
@@ -38,8 +39,7 @@ _PER_CHANNEL_OPSET = 13
 """DequantizeLinear has per-channel scales from here on."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuantizedModel:
+class QuantizedModel(Struct, frozen=True, kw_only=True):
     """A quantized network.
 
     Attributes:

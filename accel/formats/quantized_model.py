@@ -46,7 +46,6 @@ class QuantizedModel(EditableModel):
         self._arrays[name] = onnx().numpy_helper.from_array(np.asarray(values, order="C"), name)
 
     def parameters(self, node: Any) -> Parameters | None:
-        """Return the parameters of a QuantizeLinear or DequantizeLinear per tensor."""
         if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or len(node.input) < 3:
             return None
         scale, zero = node.input[1:3]

@@ -6,12 +6,13 @@ subgraphs become If and Loop of ONNX, which ONNX Runtime executes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.formats.onnx_exporter import OPSET
 from accel.formats.onnx_file import MICROSOFT, onnx, rename_captured
 from accel.formats.onnx_foreign import encoded, to_initializer
@@ -34,12 +35,10 @@ _INT64, _BOOL = 7, 9
 
 
 def called_graphs(operator: FileOperator) -> list[int]:
-    """Return the indices of the subgraphs that an operator calls."""
     return list(operator.options.values()) if operator.kind in {"CALL_ONCE", "IF", "WHILE"} else []
 
 
-@dataclass
-class _Part:
+class _Part(Struct):
     """A subgraph as a graph of its own.
 
     Attributes:
@@ -157,7 +156,6 @@ def _if(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def operator_name(importer: TfliteImporter, operator: FileOperator) -> str:
-    """Return a name for an operator's parts."""
     named = [importer.file.tensors[place].name for place in operator.outputs]
     return importer.builder.fresh(f"{named[0] if named else operator.kind}/{operator.kind.lower()}")
 
@@ -258,8 +256,7 @@ def _unroll(importer: TfliteImporter, operator: FileOperator) -> bool:
     return False
 
 
-@dataclass
-class _Loop:
+class _Loop(Struct):
     """A WHILE that becomes a Loop of ONNX.
 
     Attributes:

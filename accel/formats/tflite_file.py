@@ -4,13 +4,14 @@ import math
 import os
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError
 from accel.base.optional_extras import not_installed
+from accel.base.records import replace
 from accel.formats.model_file import read_model_file
 from accel.formats.tflite_sparsity import Level, dense_values
 from accel.graph.graph import MAX_NODES
@@ -131,8 +132,7 @@ _OPTIONS |= dict.fromkeys(("L2_POOL_2D", "MAX_POOL_2D"), _OPTIONS["AVERAGE_POOL_
 _OPTIONS |= dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MIN", "REDUCE_PROD", "SUM"), _OPTIONS["MEAN"])
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileTensor:
+class FileTensor(Struct, frozen=True, kw_only=True):
     """A tensor as the file has it.
 
     Attributes:
@@ -152,8 +152,7 @@ class FileTensor:
     values: Array | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileOperator:
+class FileOperator(Struct, frozen=True, kw_only=True):
     """An operator as the file has it. Omitted tensors have the index -1."""
 
     kind: str
@@ -162,8 +161,7 @@ class FileOperator:
     options: Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TfliteFile:
+class TfliteFile(Struct, frozen=True, kw_only=True):
     """A model with the graphs that follow its first, or one of them."""
 
     name: str
@@ -175,7 +173,6 @@ class TfliteFile:
 
 
 def tflite() -> Any:
-    """Return the package with this name."""
     try:
         import tflite as package  # noqa: PLC0415
     except ImportError:
@@ -184,7 +181,6 @@ def tflite() -> Any:
 
 
 def read_tflite(path: str | os.PathLike[str]) -> TfliteFile:
-    """Read a model."""
     return read_model_file(path, lambda content, _: read_tflite_model(content))
 
 

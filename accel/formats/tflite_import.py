@@ -27,28 +27,17 @@ from accel.graph.graph_state import with_states
 def load_tflite(
     path: str | os.PathLike[str], *, batch: int | None = None, shapes: Shapes | None = None
 ) -> Graph:
-    """Import a TensorFlow Lite model as a graph with ONNX Runtime's arithmetic.
-
-    Args:
-        path: the model file.
-        batch: size of an open first axis, by default 1.
-        shapes: sizes of inputs with open axes, for example ``{"x": (1, 16000)}``.
-
-    Raises:
-        GraphError: the file cannot be read, an operator is unknown, a size is open, the model fixes another
-            batch, or tensors do not fit.
-        ShapeError: the batch is not a positive integer, or a shape contradicts a fixed size.
+    """Import a file with ONNX Runtime's arithmetic. Arguments and errors are those of
+    :func:`accel.load_tflite`.
     """
     return import_tflite_file(read_tflite(path), batch=batch, shapes=shapes)
 
 
 def import_tflite_model(content: bytes, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
-    """Import a serialized model."""
     return import_tflite_file(read_tflite_model(content), batch=batch, shapes=shapes)
 
 
 def import_tflite_file(file: TfliteFile, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
-    """Import a parsed model."""
     _check_operators(file)
     context = ModelContext(file.subgraphs)
     context.assigned = variables_of(context, file, {}).assigned

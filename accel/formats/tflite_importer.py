@@ -6,13 +6,13 @@ A tensor is transposed where an operator needs the other.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.formats.tflite_file import FileOperator, FileTensor, TfliteFile
 from accel.graph.elementwise_operators import Clip, Dequantize
 from accel.graph.graph_builder import Builder
@@ -339,7 +339,6 @@ class TfliteImporter:
 
 
 def clip_of(low: float | None, high: float | None, tensor: Tensor) -> Clip | None:
-    """Return real bounds as a Clip of integers, if they clip."""
     limits = np.iinfo(tensor.dtype)
     found = [
         default if one is None else int(quantize(np.array([one], dtype=np.float32), tensor)[0])

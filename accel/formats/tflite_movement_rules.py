@@ -1,10 +1,9 @@
 """Rules of TensorFlow Lite's operators that only move values."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.formats.onnx_constant_folding import axis_of, integers
 from accel.formats.onnx_file import onnx
 from accel.formats.tflite_file import FileOperator

@@ -5,20 +5,17 @@ blocks. For example, a CSR matrix has a dense level of rows and a sparse level o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError
 from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array, Shape
 
 
-@dataclass(frozen=True, kw_only=True)
-class Level:
-    """One level of the tree.
-
-    Each node of a dense level has ``size`` children. In a sparse level, the children of node N have the
+class Level(Struct, frozen=True, kw_only=True):
+    """Each node of a dense level has ``size`` children. In a sparse level, the children of node N have the
     numbers ``indices[segments[N]:segments[N + 1]]``.
     """
 
@@ -33,7 +30,6 @@ def dense_values(
     """Return a dense array. Values that are not stored are 0.
 
     Args:
-        shape: of the dense tensor.
         order: the axis of each level. Axes of blocks follow those of the tensor.
         block_map: the tensor's axis for each axis of blocks.
         values: the stored values in the order of traversal.

@@ -5,9 +5,11 @@ a constant.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.formats.tflite_file import FileOperator, FileTensor, TfliteFile
 from accel.formats.tflite_importer import ModelContext, Scope, TfliteImporter
 from accel.formats.tflite_registry import RULES, rule
@@ -16,8 +18,7 @@ from accel.graph.graph_tensor import Array, Tensor
 from accel.graph.movement_operators import Identity
 
 
-@dataclass
-class Variables:
+class Variables(Struct):
     """The variables that a graph and its called graphs use.
 
     Attributes:
@@ -30,7 +31,6 @@ class Variables:
 
 
 def variables_of(context: ModelContext, file: TfliteFile, handles: Mapping[int, str]) -> Variables:
-    """Return the variables that a graph uses, from the names of its handles."""
     found = Variables()
     _collect(context, file, dict(handles), found, set())
     return found

@@ -15,13 +15,10 @@ from accel.graph.window_geometry import MAX_TAPS, Windows
 _SAME, _VALID = 0, 1
 """In the schema."""
 _VOLUME_FIRST = (0, 4, 1, 2, 3)
-"""From channels last to channels first."""
 _VOLUME_LAST = (0, 2, 3, 4, 1)
-"""From channels first to channels last."""
 
 
 def windows_of(operator: FileOperator, sizes: Shape, kernel: Shape) -> Windows:
-    """Return the windows over an operand with these sizes."""
     none = (0,) * len(kernel)
     padding = operator.options["padding"]
     if padding not in {_SAME, _VALID}:

@@ -5,10 +5,11 @@ the graph, and one function of x.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import (
     Add,
     Binary,
@@ -28,8 +29,7 @@ _CHEAP = Clip | Requantize | Reinterpret
 """Operators that a layer's own requantization, or a scale and a bias, can compute."""
 
 
-@dataclass(frozen=True)
-class ByteFunction:
+class ByteFunction(Struct, frozen=True):
     """A function of the values of one tensor.
 
     Attributes:
@@ -43,7 +43,6 @@ class ByteFunction:
 
 
 def byte_function(graph: Graph, node: Node) -> ByteFunction | None:
-    """Return the node as a function of its only varying operand, if it is one."""
     varying = {name for name in node.inputs if name not in graph.constants}
     if len(varying) != 1:
         return None

@@ -158,7 +158,6 @@ class Function(_Unary):
 
 
 def check_entries(operator: Operator, entries: tuple[int, ...], out: Tensor, *, empty: bool = False) -> None:
-    """Require 256 entries of the result's dtype, or none if ``empty``."""
     bounds = np.iinfo(out.dtype)
     if empty and not entries:
         return
@@ -319,7 +318,6 @@ class Mul(_Broadcasting):
 
     @staticmethod
     def factor(operands: Sequence[Tensor], out: Tensor) -> np.float32:
-        """``(sa * sb) / sy``."""
         left, right = (one.scale_and_zero[0] for one in operands)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return np.float32(left * right / out.scale_and_zero[0])

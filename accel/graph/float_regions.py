@@ -57,12 +57,10 @@ def _vanishes(operator: Operator, out: Tensor) -> bool:
 
 
 def integer_bounds(clip: Clip, tensor: Tensor) -> Clip:
-    """Quantize the bounds."""
     low, high = (None if one is None else quantize_number(one, tensor) for one in (clip.low, clip.high))
     return Clip(low=low, high=high)
 
 
 def bounds_nothing(clip: Clip, tensor: Tensor) -> bool:
-    """Whether integer bounds include the whole dtype."""
     bounds = np.iinfo(tensor.dtype)
     return clip.low in {None, bounds.min} and clip.high in {None, bounds.max}

@@ -98,7 +98,6 @@ def run_bounded(session: Any, feeds: dict[str, Array]) -> list[Any]:
 
 @lru_cache(maxsize=_SESSIONS)
 def open_session(model: str) -> Any:
-    """Open a base64 model."""
     try:
         import onnxruntime  # noqa: PLC0415  # an extra
     except ImportError:

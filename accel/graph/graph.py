@@ -1,12 +1,14 @@
 """Graphs: tensors, constants, and sorted nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError, ShapeError, nearest
+from accel.base.records import replace
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Array, Tensor
@@ -26,8 +28,7 @@ class Node:
     output: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class State:
+class State(Struct, frozen=True, kw_only=True):
     """A value that a network keeps from one run to the next.
 
     Attributes:
@@ -131,7 +132,7 @@ def with_nodes(
     tensors: Iterable[Tensor] | None = None,
     constants: Mapping[str, Array] | None = None,
 ) -> Graph:
-    """Replace the nodes, and perhaps tensors and constants. Drop unneeded ones."""
+    """Drop unneeded nodes, tensors and constants."""
     found = build_graph(
         graph.name,
         graph.tensors.values() if tensors is None else tensors,

@@ -28,7 +28,6 @@ def evaluate_stepwise(graph: Graph, inputs: Mapping[str, Array]) -> Iterator[tup
 
 
 def evaluate_node(graph: Graph, node: Node, arrays: list[Array]) -> Array:
-    """Evaluate a node of a graph."""
     return evaluate_operator(node, graph.operands(node), arrays, graph.tensors[node.output])
 
 

@@ -44,8 +44,7 @@ class Operator(ABC):
         require_same_dtype(self, [*operands, out])
 
     @abstractmethod
-    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
-        """Compute the result."""
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array: ...
 
     def macs(self, operands: Sequence[Tensor], out: Tensor) -> int:
         """Return the nominal MACs, including those on padding."""
@@ -53,19 +52,16 @@ class Operator(ABC):
 
 
 def operator_error(operator: Operator, message: str) -> GraphError:
-    """Return an error that names the operator."""
     return GraphError(f"{operator.kind}: {message}")
 
 
 def require_same_dtype(operator: Operator, tensors: Sequence[Tensor]) -> None:
-    """Raise a GraphError for several dtypes."""
     if len({one.dtype for one in tensors}) > 1:
         dtypes = ", ".join(f"{one.name!r} {one.dtype}" for one in tensors)
         raise operator_error(operator, f"its tensors are {dtypes}; they must have one dtype")
 
 
 def require_dtype(operator: Operator, tensor: Tensor, *dtypes: str) -> None:
-    """Raise a GraphError for another dtype."""
     if tensor.dtype not in dtypes:
         raise operator_error(
             operator, f"tensor {tensor.name!r} is {tensor.dtype}; it must be {' or '.join(dtypes)}"
@@ -80,7 +76,6 @@ def require_per_tensor(operator: Operator, *tensors: Tensor) -> None:
 
 
 def require_same_quantization(operator: Operator, operands: Sequence[Tensor], out: Tensor) -> None:
-    """Raise a GraphError for different dtypes or quantizations."""
     require_same_dtype(operator, [*operands, out])
     for one in operands:
         if one.quantization != out.quantization:
@@ -101,7 +96,6 @@ def saturate(values: npt.NDArray[np.float32], zero: int | np.int32, dtype: str) 
 
 
 def broadcast(operator: Operator, shapes: Sequence[Shape]) -> Shape:
-    """Return the common shape, or raise a GraphError."""
     try:
         return tuple(np.broadcast_shapes(*shapes))
     except ValueError:

@@ -2,10 +2,10 @@
 
 import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 from accel.base.errors import GraphError
+from accel.base.records import as_dict, field_names, replace
 from accel.graph import (
     elementwise_operators,
     foreign_operator,
@@ -54,8 +54,8 @@ LATER_ATTRIBUTES: Sequence[tuple[str, Any]] = (
 
 def graph_to_data(graph: Graph) -> dict[str, Any]:
     """Convert a graph."""
-    tail = {} if graph.tail is None else {"tail": asdict(graph.tail)}
-    states = {"states": [asdict(one) for one in graph.states]} if graph.states else {}
+    tail = {} if graph.tail is None else {"tail": as_dict(graph.tail)}
+    states = {"states": [as_dict(one) for one in graph.states]} if graph.states else {}
     return (
         tail
         | states
@@ -80,7 +80,6 @@ def graph_to_data(graph: Graph) -> dict[str, Any]:
 
 
 def graph_from_data(data: object, read: Callable[[Tensor], Array]) -> Graph:
-    """Invert :func:`graph_to_data`."""
     try:
         return _graph(data, read)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -169,7 +168,7 @@ def _node(data: Any) -> Node:
 
 
 def _attributes(one: Any) -> dict[str, Any]:
-    found = {field.name: _plain(getattr(one, field.name)) for field in fields(one)}
+    found = {field: _plain(getattr(one, field)) for field in field_names(one)}
     return {name: value for name, value in found.items() if (name, value) not in LATER_ATTRIBUTES}
 
 

@@ -1,20 +1,17 @@
 """Values that a network keeps from one run to the next."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.graph.graph import Graph, State
 from accel.graph.graph_tensor import Array, Tensor
 
 
 def with_states(graph: Graph, states: Sequence[State], constants: Mapping[str, Array]) -> Graph:
-    """Add states to a graph.
-
-    Args:
-        constants: first values by name.
+    """``constants`` has first values by name.
 
     Raises:
         GraphError: a name is unknown, or an output has another shape or dtype than its input.
@@ -45,7 +42,6 @@ def with_states(graph: Graph, states: Sequence[State], constants: Mapping[str, A
 
 
 def first_states(graph: Graph) -> dict[str, Array]:
-    """Return the first run's values of inputs with state."""
     return {
         one.input: np.zeros(graph.tensors[one.input].shape, graph.tensors[one.input].dtype)
         if one.initial is None

@@ -1,15 +1,15 @@
 """The part of a network whose shapes depend on values, for example a NonMaxSuppression."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.base.errors import GraphError
 from accel.graph.foreign_operator import open_session, run_bounded
 from accel.graph.graph_tensor import Array
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tail:
+class Tail(Struct, frozen=True, kw_only=True):
     """Nodes after the graph. ONNX Runtime executes them at the end of each run.
 
     For example, a detector's graph returns boxes and scores, and its tail selects boxes.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import GraphError
 
@@ -25,8 +26,7 @@ Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Quantization:
+class Quantization(Struct, frozen=True, kw_only=True):
     """The real numbers that integers stand for: ``(value - zero) * scale``.
 
     For example, with scale 0.5 and zero point 3, the integer 7 stands for 2.0.
@@ -133,7 +133,6 @@ class Tensor:
 
     @property
     def required_quantization(self) -> Quantization:
-        """The quantization, or a GraphError."""
         if self.quantization is None:
             raise GraphError(f"tensor {self.name!r} has no scale and zero point; its operators need them")
         return self.quantization

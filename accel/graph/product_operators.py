@@ -1,7 +1,7 @@
 """Convolutions and matrix products."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any, ClassVar, Self
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.blas import exact
+from accel.base.records import replace
 from accel.graph.graph_operator import Operator, operator_error, require_dtype, saturate
 from accel.graph.graph_tensor import QUANTIZED, Array, Shape, Tensor
 from accel.graph.window_geometry import Windows
@@ -103,7 +104,6 @@ class Product(Operator):
             return ((self.factor() * data) * self.weight_scales(operands[1])) / out.scale_and_zero[0]
 
     def with_channels(self, channels: Sequence[int]) -> Self:
-        """Choose output channels by number."""
         if not self.sum_scales:
             return self
         return replace(self, sum_scales=tuple(self.sum_scales[channel] for channel in channels))

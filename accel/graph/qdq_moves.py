@@ -1,9 +1,8 @@
 """Moves and bounds of dequantized tensors on their integers."""
 
-from dataclasses import replace
-
 import numpy as np
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Clip, Dequantize
 from accel.graph.float_regions import integer_bounds, passes_dequantize
 from accel.graph.graph import Node

@@ -13,8 +13,8 @@ regions remain in float32.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Add, Clip, Dequantize, Function, Mul, Quantize, Requantize
 from accel.graph.float_regions import bounds_nothing, ends_in_float32
 from accel.graph.graph import Graph, Node
@@ -46,9 +46,8 @@ _COMMUTES_WITH_ROUNDING = (
 def match_regions(
     graph: Graph, opaque: Collection[str] = (), evaluate_table: TableEvaluator = evaluate_table
 ) -> Graph:
-    """Replace QDQ regions by quantized operators. Integer tensors keep their names.
-
-    A float bias is rounded to multiples of the product of the operands' scales.
+    """Integer tensors keep their names. A float bias is rounded to multiples of the product of the operands'
+    scales.
     """
     if not any(isinstance(node.operator, Dequantize) for node in graph.nodes):
         return graph

@@ -49,7 +49,6 @@ class QdqRewriting:
         return tensor if tensor.required_quantization.is_per_tensor else None
 
     def has_one_consumer(self, name: str) -> bool:
-        """Whether one node reads a tensor that is no output."""
         return len(self.consumers[name]) == 1 and name not in self.old.outputs
 
     def constant_numbers(self, name: str, depth: int = MAX_CONSTANT_DEPTH) -> Array | None:

@@ -1,9 +1,9 @@
 """Regions of functions of one 8-bit tensor as tables: one for all channels, or one for each."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from accel.graph.elementwise_operators import (
     Add,
@@ -24,8 +24,7 @@ from accel.graph.qdq_rewriting import Emitter, QdqRewriting
 from accel.graph.quantize_values import all_values
 
 
-@dataclass
-class _Region:
+class _Region(Struct):
     """Nodes that compute each value from one value.
 
     Attributes:
@@ -142,5 +141,4 @@ def _region_graph(
 
 
 def evaluate_table(graph: Graph, values: Array) -> Array:
-    """Compute ``y`` from ``x`` in numpy."""
     return evaluate(graph, {"x": values})["y"]

@@ -25,12 +25,10 @@ def quantize(numbers: npt.NDArray[np.float32], tensor: Tensor) -> Array:
 
 
 def quantize_number(number: float, tensor: Tensor) -> int:
-    """Quantize one number."""
     return int(quantize(np.array([number], dtype=np.float32), tensor)[0])
 
 
 def all_values(dtype: str) -> Array:
-    """Return all 256 values, ascending."""
     bounds = np.iinfo(dtype)
     return np.arange(bounds.min, bounds.max + 1).astype(dtype)
 

@@ -1,21 +1,21 @@
 """Windows that slide over the last axes of a tensor."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.graph.graph_tensor import Array, Shape
 
 MAX_TAPS = 1 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class Windows:
+class Windows(Struct, frozen=True, kw_only=True):
     """The windows of an operator. Each attribute has one number for each sliding axis.
 
     Attributes:
@@ -82,7 +82,7 @@ class Windows:
         return tuple(max(0, need - n) for need, n in zip(needed, sizes, strict=True))
 
     def with_padding(self, totals: Sequence[int], *, more_at_end: bool = True) -> "Windows":
-        """Split the padding of each axis between begin and end. Of an odd number, one gets one more."""
+        """Of an odd total, one side gets one more."""
         less, more = tuple(n // 2 for n in totals), tuple(n - n // 2 for n in totals)
         begin, end = (less, more) if more_at_end else (more, less)
         return replace(self, begin=begin, end=end)

@@ -37,7 +37,6 @@ Content = npt.NDArray[np.uint8]
 
 
 def is_vector(folder: Path) -> bool:
-    """Whether a folder is a vector."""
     return (folder / _INSTRUCTIONS).is_file()
 
 

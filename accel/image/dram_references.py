@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ProgramError
 
@@ -36,8 +37,7 @@ class Part:
         return self.offset + self.nbytes
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class References:
+class References(Struct, frozen=True, kw_only=True, eq=False):
     """Parts of a program, by instruction.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 import math
 import reprlib
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ProgramError
 from accel.image.manifest_entries import read_entry, read_object, read_offset
@@ -16,8 +16,7 @@ from accel.image.tensor_view import View
 Role = Literal["input", "output", "constant"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImageTensor:
+class ImageTensor(Struct, frozen=True, kw_only=True):
     """A packed tensor in DRAM. An input may have several, with different layouts.
 
     Attributes:
@@ -83,10 +82,7 @@ class ImageTensor:
         return values if self.preparation is None else self.preparation.undo(values)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Region:
-    """A named part of the DRAM window."""
-
+class Region(Struct, frozen=True, kw_only=True):
     name: str
     offset: int
     nbytes: int
@@ -96,7 +92,6 @@ class Region:
 
 
 def read_region(data: Any) -> Region:
-    """Invert :meth:`Region.to_dict`."""
     name, nbytes = read_entry(data, "name", str), read_entry(data, "bytes", int)
     if not name.isidentifier():
         raise ProgramError(f"the name of a region is {reprlib.repr(name)}; it must be an identifier")

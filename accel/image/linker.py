@@ -7,7 +7,6 @@ A part keeps its offset within a page, where bursts end, so cycles do not depend
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from accel.base.errors import ProgramError
 from accel.base.interned_sequence import Distinct
+from accel.base.records import replace
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.fault_causes import dram_element_bytes, dram_span
 from accel.core.isa import TRANSFERS, Instruction, Slot, Transfer, add_to_field, class_slots, routes_of

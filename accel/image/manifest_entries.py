@@ -10,7 +10,6 @@ T = TypeVar("T")
 
 
 def read_entry(data: Any, key: str, kind: type[T]) -> T:
-    """Return a value of the required type."""
     if not isinstance(data, dict) or key not in data:
         raise ProgramError(f"its manifest has no {key!r} where one is needed")
     value = data[key]
@@ -20,12 +19,10 @@ def read_entry(data: Any, key: str, kind: type[T]) -> T:
 
 
 def read_optional(data: Any, key: str, kind: type[T]) -> T | None:
-    """Return a value or None."""
     return None if data.get(key) is None else read_entry(data, key, kind)
 
 
 def read_object(data: Any, key: str, make: Callable[[dict[str, Any]], T]) -> T | None:
-    """Return the converted object, or None."""
     value: dict[str, Any] | None = read_optional(data, key, dict)
     return None if value is None else make(value)
 

@@ -5,12 +5,12 @@ elements.
 """
 
 import reprlib
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ProgramError, ShapeError
 from accel.image.tensor_view import integers
@@ -18,8 +18,7 @@ from accel.image.tensor_view import integers
 _FARTHEST = (1 << 32) - 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Preparation:
+class Preparation(Struct, frozen=True, kw_only=True):
     """The host's change of values: ``clip(value, *bounds) + offset``. Values outside of ``accepted`` are
     refused."""
 
@@ -56,8 +55,7 @@ class Preparation:
         return cls(accepted=(int(a), int(b)), bounds=(int(c), int(d)), offset=int(data["offset"]))
 
 
-@dataclass(frozen=True, kw_only=True)
-class BlockDiagonal:
+class BlockDiagonal(Struct, frozen=True, kw_only=True):
     """The host's widening of weights of a grouped computation.
 
     Rows are outputs, columns inputs of a group. A row has zeros in the columns of the other ``merged``
@@ -101,8 +99,7 @@ class BlockDiagonal:
         return {"rows": self.rows, "merged": self.merged}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Interleaved:
+class Interleaved(Struct, frozen=True, kw_only=True):
     """The host's PAR from a bias: bias and scale of each channel.
 
         [a b]     ->    [[a s] [b t]]
@@ -137,8 +134,7 @@ class Interleaved:
         return {"channels": self.channels, "words": list(self.words)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class PackedLayout:
+class PackedLayout(Struct, frozen=True, kw_only=True):
     """``logical[d] = sum over k of coefficients[d][k] * packed[k]``.
 
     Attributes:
@@ -215,7 +211,7 @@ class PackedLayout:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "PackedLayout":
-        missing = [key for key in cls.__dataclass_fields__ if key not in data]
+        missing = [key for key in cls.__struct_fields__ if key not in data]
         if missing:
             raise ProgramError(f"a layout has no {missing[0]!r}")
         coefficients = data["coefficients"]

@@ -2,18 +2,19 @@
 
 import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from accel.base.errors import ProgramError, nearest
 from accel.base.json_types import kind_of
+from accel.base.records import field_names
 
 Step = dict[str, Any]
 """A step of a schedule: ``op`` and its arguments."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """The options of a schedule.
 
     Attributes:
@@ -51,8 +52,7 @@ class Options:
 PLAIN = "plain"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mapped:
+class Mapped(Struct, frozen=True, kw_only=True):
     """The expression computed instead of the requested one."""
 
     name: str
@@ -72,8 +72,7 @@ class Mapped:
         return cls(name=name, expression=_object("the expression of the mapping is", expression))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """Known source of a program.
 
     Attributes:
@@ -99,7 +98,7 @@ class Source:
     def from_data(cls, data: object) -> Self:
         """Expression and schedule are checked later."""
         values = _object("the source is", data)
-        known = [one.name for one in fields(cls)]
+        known = field_names(cls)
         for name in values:
             if name not in known:
                 raise ProgramError(f"the source has {name!r}; {nearest(name, known)}")

@@ -1,10 +1,10 @@
 """Origins of instructions."""
 
-from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ProgramError
 from accel.image.dram_references import check_numbers, numbers_from_bytes, read_records
@@ -15,8 +15,7 @@ zero. Outside the nest: LOADs of micro-ops, token carriers, FINISH."""
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Statement:
+class Statement(Struct, frozen=True, kw_only=True):
     """The origin of instructions.
 
     Attributes:
@@ -74,8 +73,7 @@ def read_statement(data: dict[str, Any]) -> Statement:
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Provenance:
+class Provenance(Struct, frozen=True, kw_only=True, eq=False):
     """Statements by instruction.
 
     Attributes:

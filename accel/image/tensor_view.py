@@ -6,22 +6,22 @@ value around the edges.
 """
 
 import reprlib
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ProgramError
+from accel.base.records import replace
 
 _MOST_DIMENSIONS = 16
 _LARGEST = 1 << 40
 """Maximum of numbers in a view, so that sums and products stay small."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class View:
+class View(Struct, frozen=True, kw_only=True):
     """``inner.reshape(sizes)[k] = tensor[coefficients @ k - before]``, and ``fill`` beyond the edges.
 
     Attributes:
@@ -122,7 +122,7 @@ class View:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "View":
-        missing = [key for key in cls.__dataclass_fields__ if key not in data]
+        missing = [key for key in cls.__struct_fields__ if key not in data]
         if missing:
             raise ProgramError(f"a view has no {missing[0]!r}")
         rows = data["coefficients"]

@@ -3,10 +3,10 @@
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import ProgramError, nearest
 from accel.base.json_types import kind_name, shown
@@ -21,8 +21,7 @@ Tokens = tuple[int, int, int, int]
 NO_TOKENS: Tokens = (0, 0, 0, 0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Contents:
+class Contents(Struct, frozen=True, kw_only=True):
     """Elements of a scratchpad from ``element``, as little-endian bytes of software's type."""
 
     scratchpad: str
@@ -67,8 +66,7 @@ class Contents:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Start:
+class Start(Struct, frozen=True, kw_only=True):
     """Initial state except DRAM. Other elements of scratchpads are arbitrary."""
 
     contents: tuple[Contents, ...] = ()
@@ -94,8 +92,7 @@ class Start:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Expected:
+class Expected(Struct, frozen=True, kw_only=True):
     """Expected results.
 
     Attributes:

@@ -127,7 +127,6 @@ def is_archive(file: IO[bytes]) -> bool:
 
 
 def damage(error: Exception) -> str:
-    """Return the message of an exception."""
     reason = isinstance(error, zipfile.BadZipFile | ValueError) and str(error)
     return reason or "its parts do not fit together"
 

@@ -1,22 +1,18 @@
 """The order of a tensor's values in DRAM."""
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
+from accel.base.records import replace
 from accel.image.image_tensor import ImageTensor
 from accel.run.session_tensors import value_numbers
 
 
-@dataclass(frozen=True, kw_only=True)
-class ByteOrder:
-    """The value in each byte of a tensor in DRAM.
-
-    Attributes:
-        numbers: index of each byte's value, from 1 in row-major order, or 0 for none.
-    """
+class ByteOrder(Struct, frozen=True, kw_only=True):
+    """``numbers`` has the index of each byte's value, from 1 in row-major order, or 0 for none."""
 
     dtype: str
     numbers: npt.NDArray[np.int32]

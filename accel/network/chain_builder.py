@@ -5,10 +5,11 @@ micro-ops and parameters move to the beginning of their layer, since they need n
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
 
+from accel.base.records import replace
 from accel.compiler.codegen.token_insertion import CARRIER, Ordered
 from accel.core.config import Config
 from accel.core.isa import (
@@ -47,12 +48,11 @@ from accel.run.program import as_program
 
 
 def build_chain(graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> Chain:
-    """Build one program for several layers. The host or another chain reads the ``needed`` tensors."""
+    """The host or another chain reads the ``needed`` tensors."""
     return _ChainBuilder(graph, parts, needed, config).build()
 
 
-@dataclass
-class _Stream:
+class _Stream(Struct):
     """Instructions without tokens, the DRAM offsets that they touch, and the indices of their layers."""
 
     instructions: list[Instruction] = field(default_factory=list)
@@ -314,9 +314,7 @@ def _link_transfers(
 
 
 def _constants_first(body: Sequence[Instruction]) -> list[int]:
-    """Return a layer's instructions, LOADs of constants first, by index.
-
-    A SET.WGT that resets the zero point stays before LOADs of weights. After another one, weights are no
+    """A SET.WGT that resets the zero point stays before LOADs of weights. After another one, weights are no
     constants.
     """
     head = next((n for n, one in enumerate(body) if isinstance(one, Loops | Store)), 0)

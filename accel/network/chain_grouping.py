@@ -22,7 +22,6 @@ class _WrittenTensors:
         self._written: dict[str, _Written] = {}
 
     def repacked(self, part: NetworkPart) -> list[str]:
-        """Return the operands that a part reads in another packing than they were written."""
         return [
             name
             for name in part.fused.inputs
@@ -44,7 +43,6 @@ class _WrittenTensors:
 def split_into_chains(
     graph: Graph, parts: Sequence[NetworkPart], config: Config
 ) -> list[tuple[NetworkPart, ...]]:
-    """Start a new group before each part with repacked operands."""
     groups: list[list[NetworkPart]] = [[]]
     written = _WrittenTensors(graph, parts, config)
     for part in parts:
@@ -57,9 +55,8 @@ def split_into_chains(
 
 
 def repacked_reads(graph: Graph, parts: Sequence[NetworkPart], config: Config) -> set[tuple[str, str]]:
-    """Return the repacked operands of all parts, with the part's result.
-
-    For example, ``{("conv1", "conv2")}``: the two layers cannot be in one chain.
+    """For example, ``{("conv1", "conv2")}``: ``conv2`` reads ``conv1`` repacked, so the two layers cannot be
+    in one chain.
     """
     written = _WrittenTensors(graph, parts, config)
     found: set[tuple[str, str]] = set()

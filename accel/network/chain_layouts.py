@@ -1,7 +1,8 @@
 """The strip layouts and row exchanges of a chain's tensors."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.network.network_part import NetworkPart
@@ -9,8 +10,7 @@ from accel.network.row_exchange import SOURCE, TARGET, TRANSPOSED, RowExchange, 
 from accel.network.strip_layout import PictureSize, StripLayout, merge_layouts, picture_size
 
 
-@dataclass(frozen=True, kw_only=True)
-class TensorLayouts:
+class TensorLayouts(Struct, frozen=True, kw_only=True):
     """The layouts of a tensor in strips.
 
     Attributes:
@@ -43,7 +43,6 @@ class TensorLayouts:
 
 
 def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
-    """Return the strip layouts in which a layer reads a tensor."""
     if part.layouts is None or part.layer is None:
         return []
     return [

@@ -5,8 +5,8 @@ Tensors between layers share one region according to their live ranges. Equal co
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from accel.base.records import replace
 from accel.base.unique_names import Names
 from accel.core.config import Config
 from accel.graph.graph import Graph

@@ -1,9 +1,8 @@
 """The tokens with which layers of a chain wait for one another in the fewest cycles.
 
-A LOAD must wait for the STOREs of its data. Waiting for exactly these STOREs starts it early, but each token
-passes through the compute unit and delays the load unit. Alternatively, the first LOAD of a layer waits once
-for the last STORE of the layer before. Both strategies are simulated, and a third one that chooses for each
-layer.
+A LOAD that waits for exactly the STOREs of its data starts early, but each token passes through the compute
+unit and delays the load unit. Alternatively, the first LOAD of a layer waits once for the last STORE of the
+layer before. Both strategies are simulated, and a third one that chooses for each layer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,6 @@ from accel.sim.timing.timed_program import InstructionTiming
 from accel.sim.timing.timing_model import simulate_timing
 
 TENSOR_MEMORIES = (Memory.INP, Memory.ACC, Memory.ACC_8BIT, OwnMemory.RES)
-"""They hold tensors, not constants."""
 _UOP_BYTES = 4
 
 

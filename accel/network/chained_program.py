@@ -1,8 +1,10 @@
 """Several layers as one program."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
+from msgspec import Struct
+
+from accel.base.records import replace
 from accel.graph.graph import Graph
 from accel.network.lowering.layer_operand import Operand
 from accel.network.memory_plan import MemoryPlan
@@ -10,9 +12,8 @@ from accel.network.network_part import NetworkPart
 from accel.run.program import Program
 
 
-@dataclass(frozen=True, kw_only=True)
-class Chain:
-    """Layers as one program, which the machine executes without the host.
+class Chain(Struct, frozen=True, kw_only=True):
+    """Layers that the machine executes without the host.
 
     Attributes:
         ends: index after the last instruction of each layer.

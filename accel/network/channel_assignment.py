@@ -10,10 +10,10 @@ permuted weights. For example, a Concat of 20 and 16 channels on a machine with 
 Where two maps cannot agree, a 1x1 convolution moves channels.
 """
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
 
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.graph.elementwise_operators import Add, ChannelTable, Mul
 from accel.graph.graph import Graph, Node
@@ -40,7 +40,7 @@ from accel.network.move_choice import MoveChoice
 
 
 def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[MoveChoice, ...]]:
-    """Return a graph whose moves between channels keep lanes, and the compared forms of moves.
+    """Return the new graph, and the compared forms of moves.
 
     The graph stays the same if no move splits a block, or if the machine's blocks of inputs and outputs
     differ.
@@ -55,8 +55,7 @@ def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[Move
     return new, tuple(targets.choices)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _LaneTensor:
+class _LaneTensor(Struct, frozen=True, kw_only=True):
     name: str
     map: ChannelMap
 

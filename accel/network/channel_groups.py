@@ -6,7 +6,8 @@ matrix product relates none, because its weights can be permuted.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.graph.elementwise_operators import (
     Add,
@@ -55,8 +56,7 @@ def has_channels(tensor: Tensor) -> bool:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChannelMove:
+class ChannelMove(Struct, frozen=True, kw_only=True):
     """``indices`` of a Slice or Take are the operand's channel for each channel of the result."""
 
     node: Node
@@ -124,24 +124,20 @@ def is_made_by_host(graph: Graph, name: str) -> bool:
 
 
 def is_depthwise(graph: Graph, node: Node) -> bool:
-    """Whether each channel of the result depends on one channel."""
     data, weights = graph.operands(node)[:2]
     assert isinstance(node.operator, Conv)
     return node.operator.groups == data.shape[CHANNEL_AXIS] == weights.shape[0]
 
 
 def has_one_row(graph: Graph, node: Node) -> bool:
-    """Whether all channels of a ChannelTable have the same results."""
     return graph.tensors[node.inputs[1]].shape[0] == 1
 
 
 def has_constant_weights(graph: Graph, node: Node) -> bool:
-    """Whether all operands but the data are constants."""
     return all(name in graph.constants for name in node.inputs[1:])
 
 
 def is_constant_per_channel(tensor: Tensor, out: Tensor) -> bool:
-    """Whether a constant has one number, or one for each channel."""
     shape = (1,) * (4 - len(tensor.shape)) + tensor.shape
     has_one_scale = tensor.quantization is None or tensor.quantization.is_per_tensor
     return has_one_scale and shape in ((1, 1, 1, 1), (1, out.shape[CHANNEL_AXIS], 1, 1))
@@ -156,11 +152,7 @@ def _moves_pixels(operator: Slice | Take | Pad | Concat) -> bool:
 
 
 class ChannelGroups:
-    """The groups of a graph.
-
-    Attributes:
-        moves: moves of channels between active groups, by output.
-    """
+    """``moves`` are the moves of channels between active groups, by output."""
 
     def __init__(self, graph: Graph, block: int) -> None:
         self._graph = graph

@@ -10,15 +10,15 @@ The weights of a reader are permuted, and are zero for lanes that hold no channe
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 ZERO, UNUSED = -1, -2
 """Lanes without a channel hold the zero point, or unread values."""
 
 
-@dataclass(frozen=True)
-class ChannelMap:
+class ChannelMap(Struct, frozen=True, dict=True):
     """The channel of each lane, or :data:`ZERO` or :data:`UNUSED`."""
 
     lanes: tuple[int, ...]
@@ -82,12 +82,10 @@ class ChannelMap:
         return ChannelMap(tuple(UNUSED if channel == ZERO else channel for channel in self.lanes))
 
     def __str__(self) -> str:
-        """For example ``20 channels in 32 lanes``."""
         return f"{len(self.positions)} channels in {len(self.lanes)} lanes"
 
 
 def concatenated(maps: Iterable[ChannelMap]) -> ChannelMap:
-    """Return the map of a Concat."""
     lanes: list[int] = []
     before = 0
     for one in maps:

@@ -17,9 +17,6 @@ class ChannelTargets:
 
     The first move into a group, or else a DepthToSpace that reads it, determines its map. All other groups
     have the plain map.
-
-    Attributes:
-        choices: compared forms of moves.
     """
 
     def __init__(self, graph: Graph, groups: ChannelGroups, config: Config) -> None:

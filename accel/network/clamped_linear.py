@@ -1,11 +1,11 @@
 """Functions of one quantized operand that the store unit computes: linear, rounded and clamped."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.core.requantize import Scale, requantize
 
@@ -27,8 +27,7 @@ _MAX_BIAS = 1 << 30
 _LINE_TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClampedLinear:
+class ClampedLinear(Struct, frozen=True, kw_only=True):
     """``clamp(rne(float32(value * weight + bias) * scale) + zero, low, high)``.
 
     Attributes:
@@ -44,7 +43,7 @@ class ClampedLinear:
     high: int
 
     def values(self, values: _Integers, zero: int, bounds: tuple[int, int] | None = None) -> _Integers:
-        """Compute results. ``values`` are an operand's, minus its zero point."""
+        """``values`` are an operand's, minus its zero point."""
         word = Scale.of(self.scale)
         low, high = bounds or (self.low, self.high)
         return requantize(
@@ -66,9 +65,6 @@ def fit_channels(values: _Integers, table: _Integers, zero: int) -> tuple[Clampe
     as bounds.
 
     For example, batch normalization and ReLU of 64 channels are 64 functions with the bounds 0 and 127.
-
-    Args:
-        values: as in :func:`fit_clamped_linear`.
     """
     columns, places = np.unique(table, axis=1, return_inverse=True)
     contiguous = np.ascontiguousarray(columns.astype(np.int64))
@@ -85,8 +81,7 @@ def _fit(
     return tuple(columns.found)
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     weights: _Integers
     biases: _Integers
     scales: npt.NDArray[np.float32]

@@ -10,7 +10,7 @@ Arrays = dict[str, Array]
 
 
 class ConcurrentHost:
-    """Host regions in a thread, in parallel with the machine.
+    """Runs host regions in a thread.
 
     Args:
         executor: with one worker, so that regions run in order.
@@ -36,7 +36,7 @@ class ConcurrentHost:
         self._pending |= dict.fromkeys(region.needed, future)
 
     def results(self, name: str) -> Arrays:
-        """Wait for the region that computes a tensor. Return its results, or raise its error."""
+        """Wait for a region's results, or raise its error."""
         return self._pending[name].result()
 
     def wait(self) -> Arrays:

@@ -1,14 +1,14 @@
 """Predicted cycles and bytes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.image.manifest_entries import read_entry
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cost:
+class Cost(Struct, frozen=True, kw_only=True):
     """A prediction for a layer in isolation.
 
     Attributes:
@@ -36,7 +36,6 @@ class Cost:
         )
 
     def __str__(self) -> str:
-        """For example ``12,345 cycles (host, assumed: 2,000), 3,456 bytes``."""
         host = f" (host, assumed: {self.host_cycles:,})" if self.host_cycles else ""
         return f"{self.cycles:,} cycles{host}, {self.nbytes:,} bytes"
 

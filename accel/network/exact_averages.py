@@ -11,8 +11,8 @@ def exact_average_scale(data: Tensor, out: Tensor, taps: int, count: int) -> np.
     """Return the scale that requantizes integer sums to the averages that float32 computes, for all values.
 
     Returns:
-        None if float32's results depend on the order of its operations
-        (:func:`~accel.graph.average_rounding.rounded_means`), or if integers round some mean differently.
+        None if float32's results depend on the order of its operations, or if integers round some mean
+        differently.
     """
     means = rounded_means(data, out, taps, count)
     if means is None:

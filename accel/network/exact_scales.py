@@ -7,12 +7,13 @@ a tie for every other sum. If they differ by 1/2048, it has none.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.formats.linear_resize import RESIZE_TITLE, is_exact_resize
 from accel.formats.onnx_file import onnx, read_model
 from accel.formats.onnx_import import import_file
@@ -35,12 +36,10 @@ _MAX_ROUNDS = 6
 """A new scale changes the operands of later additions, which then may need another one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _NewScale:
+class _NewScale(Struct, frozen=True, kw_only=True):
     """A scale for which a node is exact.
 
     Attributes:
-        tensor: the tensor that gets it.
         result: the node's result, which no longer shares the scale of its operand.
     """
 
@@ -50,7 +49,7 @@ class _NewScale:
 
 
 def with_exact_scales(content: bytes, shapes: Mapping[str, Shape] | None = None) -> bytes:
-    """Make sums, products and averages of a model in QDQ format exact in integers, where possible."""
+    """Change scales of a model in QDQ format."""
     work = QuantizedModel(onnx().load_from_string(content))
     for _ in range(_MAX_ROUNDS):
         graph = import_file(read_model(content), shapes=shapes)
@@ -64,10 +63,8 @@ def with_exact_scales(content: bytes, shapes: Mapping[str, Shape] | None = None)
 
 
 def _new_scales(graph: Graph) -> Iterator[_NewScale]:
-    """Yield a scale for each node that is not exact.
-
-    The operand of an average gets a smaller scale if nothing else reads it, since the result may share its
-    scale with operands of a Concat. All other results get a larger scale.
+    """Yield a smaller scale for the operand of an average if nothing else reads it, since the result may
+    share its scale with operands of a Concat. All other results get a larger scale.
     """
     consumers = graph.consumers()
     for node in graph.nodes:

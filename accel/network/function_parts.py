@@ -10,12 +10,13 @@ both branches are above zero and become two parts, a rising and a falling one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError, ShapeError
+from accel.base.records import replace
 from accel.base.unique_names import Names
 from accel.core.config import Config
 from accel.graph.elementwise_operators import Add, ChannelTable, Function, Table
@@ -40,12 +41,10 @@ _PROBED_CHANNELS = 8
 """Channels that are tried first. Most functions without parts have none in any channel."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Parts:
+class _Parts(Struct, frozen=True, kw_only=True):
     """Functions whose sum, less the split values of all but one, is a node's function.
 
     Attributes:
-        axis: the axis of channels.
         split: the value that parts have where another part differs from it.
         tables: int64[256, channels] of each part.
     """
@@ -90,7 +89,6 @@ def divide_functions(graph: Graph, config: Config) -> tuple[Graph, tuple[FusionC
 
 
 def with_reasons(parts: Sequence[NetworkPart], choices: Sequence[FusionChoice]) -> tuple[NetworkPart, ...]:
-    """Explain why functions stay whole on the host."""
     layers = {
         choice.name: len(choice.alternatives[-1].stages)
         for choice in choices
@@ -133,12 +131,7 @@ def _find_parts(graph: Graph, node: Node) -> _Parts | None:
 def _parts_of(
     dtype: str, zeros: tuple[int, int], axis: int, entries: bytes, table_dtype: str
 ) -> _Parts | None:
-    """Return the parts of a table.
-
-    Args:
-        zeros: zero points of the operand and of the result.
-        entries: of a table (256, channels).
-    """
+    """Divide a table (256, channels). ``zeros`` are the zero points of the operand and of the result."""
     table = np.frombuffer(entries, table_dtype).reshape(256, -1)
     zero = zeros[1]
     values = all_values(dtype).astype(np.int64) - zeros[0]
@@ -246,7 +239,7 @@ class _Division:
 
 
 def _choose(graph: Graph, node: Node, divided: _Division, config: Config) -> FusionChoice | None:
-    """Compare a sum with the function on the host. Return None if a layer does not exist."""
+    """Return None if a layer does not exist."""
     stages = divided.stages[node.output]
     cost = ZERO_COST
     try:

@@ -79,7 +79,6 @@ class FusedNodes:
         return isinstance(self.main.operator, SAME_BYTES)
 
     def operators(self) -> str:
-        """For example ``Conv + Clip + Add``."""
         return " + ".join(node.operator.kind for node in self.nodes)
 
     def macs(self, graph: Graph) -> int:
@@ -87,7 +86,6 @@ class FusedNodes:
 
 
 def bounds(clips: Iterable[Node], dtype: str) -> Bounds:
-    """Return the least and the greatest result of a sequence of Clips."""
     limits = np.iinfo(dtype)
     least, most = int(limits.min), int(limits.max)
     for node in clips:

@@ -7,8 +7,9 @@ reader of its operand.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
+
+from msgspec import Struct
 
 from accel.graph.byte_functions import byte_function
 from accel.graph.elementwise_operators import Add, ChannelTable, Clip, Mul
@@ -21,8 +22,7 @@ from accel.network.fused_nodes import FusedNodes
 from accel.network.lowering.quantized_epilogue import is_channel_vector
 
 
-@dataclass(frozen=True, kw_only=True)
-class FusionGroup:
+class FusionGroup(Struct, frozen=True, kw_only=True):
     """Neighbouring nodes, and the ways to fuse them.
 
     Attributes:
@@ -36,8 +36,7 @@ class FusionGroup:
         return self.alternatives[-1]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Anchor:
+class _Anchor(Struct, frozen=True, kw_only=True):
     main: Node
     pad: Node | None
     clips: tuple[Node, ...]
@@ -80,7 +79,6 @@ def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
 
 
 def unfused_groups(graph: Graph) -> tuple[FusionGroup, ...]:
-    """Put each node into its own group."""
     return tuple(map(_single, graph.nodes))
 
 

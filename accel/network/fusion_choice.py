@@ -5,8 +5,9 @@ supports them, all others where they take fewer cycles. Of equal alternatives, t
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError, ShapeError
 from accel.core.config import Config
@@ -24,10 +25,7 @@ _MAX_REPORTED = 6
 """In addition to the fastest alternative without fusion."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlacementOption:
-    """Fused nodes on the machine or on the host."""
-
+class PlacementOption(Struct, frozen=True, kw_only=True):
     fused: FusedNodes
     layer: LoweredLayer | None = None
     unsupported: str = ""
@@ -43,8 +41,7 @@ class PlacementOption:
         return self.unsupported or "the host is predicted to take fewer cycles"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True, kw_only=True):
     cost: Cost
     options: tuple[PlacementOption, ...]
     is_unfused: bool
@@ -55,20 +52,14 @@ class _Candidate:
         return Alternative(stages=stages, cost=self.cost, is_unfused=self.is_unfused)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Refusal:
+class _Refusal(Struct, frozen=True, kw_only=True):
     fused: FusedNodes
     reason: str
     alternative: Alternative
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Placements:
-    """Where some fused nodes can run.
-
-    Attributes:
-        options: none if only the machine could fuse the nodes, and does not support it.
-    """
+class _Placements(Struct, frozen=True, kw_only=True):
+    """``options`` are none if only the machine could fuse the nodes, and does not support it."""
 
     options: list[PlacementOption]
     unsupported: str = ""

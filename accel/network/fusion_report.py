@@ -1,15 +1,15 @@
 """Reports of fusion."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.image.manifest_entries import read_entry, read_object
 from accel.network.cost import ZERO_COST, Cost
 
 
-@dataclass(frozen=True, kw_only=True)
-class Alternative:
+class Alternative(Struct, frozen=True, kw_only=True):
     """A way to execute a group.
 
     Attributes:
@@ -40,8 +40,7 @@ class Alternative:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class FusionChoice:
+class FusionChoice(Struct, frozen=True, kw_only=True):
     """The alternatives of a group: the chosen one, others by cycles, and unsupported ones."""
 
     name: str
@@ -49,7 +48,6 @@ class FusionChoice:
 
     @property
     def saved(self) -> Cost:
-        """The predicted cost of the unfused nodes, minus that of the chosen alternative."""
         chosen = self.alternatives[0].cost or ZERO_COST
         unfused = [one.cost for one in self.alternatives if one.is_unfused and one.cost is not None]
         return min(unfused, key=lambda cost: cost.cycles) - chosen if unfused else ZERO_COST
@@ -68,5 +66,4 @@ class FusionChoice:
 
 
 def total_savings(choices: Sequence[FusionChoice]) -> Cost:
-    """Return the predicted savings of all fusions."""
     return sum((choice.saved for choice in choices), ZERO_COST)

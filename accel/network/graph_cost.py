@@ -1,13 +1,14 @@
 """The predicted cost of a graph on a machine, for searches over many similar graphs.
 
-The prediction repeats :meth:`~accel.network.network.Network.build` up to the placement, and compiles no
-layer. It adds layers of the machine, nodes on the host, and switches between both. Groups of fused nodes are
-decided independently, so equal groups of different graphs are predicted once.
+The prediction repeats :meth:`accel.Network.build` up to the placement, and compiles no layer. It adds layers
+of the machine, nodes on the host, and switches between both. Groups of fused nodes are decided independently,
+so equal groups of different graphs are predicted once.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.graph.elementwise_operators import Add, ChannelTable, Clip, Function, Mul, Requantize, Table
@@ -33,8 +34,7 @@ _FUSED = Add | ChannelTable | Clip | Function | Mul | Requantize | Table
 MAX_CACHED_GRAPHS = 100_000
 
 
-@dataclass(frozen=True)
-class _Placed:
+class _Placed(Struct, frozen=True):
     positions: tuple[int, ...]
     cost: Cost | None
 
@@ -69,7 +69,6 @@ class GraphCosts:
         return self._graphs[key]
 
     def node_cycles(self, graph: Graph, *, can_fuse: bool, is_exact: bool) -> int:
-        """Implement :meth:`accel.rewriting.search_result.CostModel.node_cycles`."""
         (node,) = graph.nodes
         fused = FusedNodes(main=node)
         if fused.moves_nothing:
@@ -160,10 +159,8 @@ class GraphCosts:
         return total + Cost(cycles=cycles, host_cycles=cycles, nbytes=0)
 
     def _move_cost(self, graph: Graph, node: Node) -> Cost:
-        """Predict a move that layers execute.
-
-        It is free if the result lies inside the operand, or the reverse. Otherwise layers store the values
-        again.
+        """A move that layers execute is free if the result lies inside the operand, or the reverse. Otherwise
+        layers store the values again.
         """
         if _is_contiguous(graph, node, self._config.block_out):
             return ZERO_COST

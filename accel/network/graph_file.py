@@ -1,6 +1,6 @@
 """Files of graphs that are not compiled.
 
-The zip archive is like that of a compiled network. Its manifest has the format ``accel-graph``.
+The zip archive is like that of a compiled network, with the format ``accel-graph``.
 """
 
 import io
@@ -33,7 +33,6 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
-    """Read a graph."""
     source, name = check_path("graph", path), f"graph {os.fspath(path)!r}"
     try:
         with open(source, "rb") as file:
@@ -66,7 +65,6 @@ def constant_members(graph: Graph) -> list[tuple[str, bytes]]:
 
 
 def read_graph(data: dict[str, Any], archive: Archive) -> Graph:
-    """Read an archive's graph."""
     numbers = iter(range(len(read_entry(read_entry(data, "graph", dict), "constants", list))))
 
     def read(tensor: Tensor) -> Array:

@@ -1,6 +1,6 @@
 """Changes of a graph before its placement."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.formats.linear_resize import RESIZE_BY_PHASES
@@ -22,13 +22,11 @@ with several rows gain more from strips.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class PreparedGraph:
+class PreparedGraph(Struct, frozen=True, kw_only=True):
     """A graph with the groups of nodes that are placed.
 
     Attributes:
         divisions: functions that became sums of functions.
-        moves: compared forms of moves between channels.
     """
 
     graph: Graph
@@ -40,7 +38,6 @@ class PreparedGraph:
 def prepare_graph(
     graph: Graph, config: Config, *, fusion: bool = True, rewrites: bool = True
 ) -> PreparedGraph:
-    """Apply rules, fold and divide functions, assign channel maps, and group the nodes that can be fused."""
     if rewrites:
         graph, _ = simplify(graph, [*SHUFFLE_RULES, CONCAT_OF_SLICES])
         if config.batch == 1:

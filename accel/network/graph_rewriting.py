@@ -34,7 +34,7 @@ def rewrite_graph(
 ) -> SearchResult:
     """Rewrite a graph, and compare it with the original on random inputs.
 
-    Errors are those of :func:`~accel.network.network_rewriting.rewrite`.
+    Errors are those of :func:`accel.rewrite`.
     """
     check_search(search)
     if not (math.isfinite(relaxation) and relaxation >= 1):

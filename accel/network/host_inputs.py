@@ -12,21 +12,17 @@ _DATA = "data"
 
 
 def choose_layer_mapping(graph: Graph, layer: LoweredLayer, config: Config) -> MappingChoice:
-    """Choose a layer's mapping, and rank its plans."""
     mapping = AUTO if host_packs_data(graph, layer) else PLAIN
     return choose_mapping(layer.workload(), config, mapping=mapping, keep_results=True)
 
 
 def host_packs_data(graph: Graph, layer: LoweredLayer) -> bool:
-    """Whether a layer's data comes from the host, see :func:`is_packed_by_host`."""
     name = next((operand.tensor for operand in layer.operands if operand.name == _DATA), None)
     return name is not None and is_packed_by_host(graph, name)
 
 
 def is_packed_by_host(graph: Graph, tensor: str) -> bool:
-    """Whether a layer reads a tensor as the host has packed it.
-
-    This holds for inputs of the graph and results of float32 operators, also after operators that keep bytes,
+    """True for inputs of the graph and results of float32 operators, also after operators that keep bytes,
     and after Transpose.
     """
     name: str | None = tensor

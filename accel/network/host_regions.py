@@ -6,13 +6,13 @@ floats, with equal results, and all regions if ONNX Runtime is not installed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError
 from accel.base.optional_extras import not_installed
@@ -27,8 +27,7 @@ from accel.network.chained_program import Chain
 from accel.network.network_part import NetworkPart
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HostRegion:
+class HostRegion(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """Parts of the host between two programs of the machine.
 
     Attributes:
@@ -53,10 +52,8 @@ class HostRegion:
         return tuple(node for part in self.parts for node in part.fused.nodes)
 
     def run(self, array: Callable[[str], Array]) -> dict[str, Array]:
-        """Return the needed results, in the graph's shapes.
-
-        Args:
-            array: returns the values of an earlier tensor.
+        """Return the needed results, in the graph's shapes. ``array`` returns the values of an earlier
+        tensor.
         """
         if self._runner is not None:
             feeds = {name: array(name) for name in self.inputs}
@@ -79,7 +76,6 @@ class HostRegion:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """Tensors of earlier steps that the region reads."""
         made = {node.output for node in self.nodes}
         read = dict.fromkeys(name for node in self.nodes for name in node.inputs)
         return tuple(name for name in read if name not in made and name not in self.graph.constants)
@@ -121,10 +117,8 @@ def _computes_floats(graph: Graph, node: Node) -> bool:
 
 
 def host_regions(graph: Graph, steps: Sequence[Chain | NetworkPart]) -> Iterator[Chain | HostRegion]:
-    """Group consecutive steps of the host.
-
-    Nodes whose results the next program does not need are a separate region, if no tensor connects them with
-    the others. So ONNX Runtime fuses the same nodes as in one region.
+    """Nodes whose results the next program does not need are a separate region, if no tensor connects them
+    with the others. So ONNX Runtime fuses the same nodes as in one region.
     """
     groups = [list(group) for _, group in groupby(steps, lambda step: isinstance(step, Chain))]
     last_reads = {name: at for at, group in enumerate(groups) for step in group for name in _reads(step)}

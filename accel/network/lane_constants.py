@@ -1,9 +1,8 @@
 """Constants in the lanes of a channel map."""
 
-from dataclasses import replace
-
 import numpy as np
 
+from accel.base.records import replace
 from accel.graph.graph import Graph
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_tensor import Array, Quantization

@@ -9,9 +9,11 @@ equivalent for the remaining layers, it keeps the fastest.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError, ShapeError
+from accel.base.records import replace
 from accel.compiler.mappings.mapped_build import compile_mapped
 from accel.compiler.mappings.mapping_choice import MappingChoice
 from accel.compiler.target.machine import machine
@@ -75,14 +77,8 @@ def assign_layouts(
             return tuple(compiled), search.choices(chosen)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _SharedPicture:
-    """A picture that one layer writes and others read.
-
-    Attributes:
-        readers: layer index and operand name of readers in strips.
-        needs_plain: whether anything reads it as a plain picture.
-    """
+class _SharedPicture(Struct, frozen=True, kw_only=True):
+    """``readers`` are layer index and operand name of readers in strips."""
 
     writer: int
     size: PictureSize
@@ -94,8 +90,7 @@ class _SharedPicture:
         return {self.writer, *(at for at, _ in self.readers)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _PartialAssignment:
+class _PartialAssignment(Struct, frozen=True, kw_only=True):
     """Candidates of the first layers.
 
     Attributes:

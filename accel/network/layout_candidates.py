@@ -1,11 +1,12 @@
 """The mappings that a chain's layers can have."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
 
 from accel.base.errors import ScheduleError, ShapeError
+from accel.base.records import replace
 from accel.compiler.mappings.convolution_mappings import mapping_name, strip_mapping_names, window_axes_of
 from accel.compiler.mappings.mapping import PLAIN
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
@@ -28,8 +29,7 @@ DATA, RESIDUAL, PRODUCT_WEIGHTS = "data", "residual", "B"
 """Inputs of these operators, and of the product that replaces a global average."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayerCandidate:
+class LayerCandidate(Struct, frozen=True, kw_only=True):
     """A mapping of a layer. All fields are defaults on the host.
 
     Attributes:
@@ -226,7 +226,6 @@ class CandidateFinder:
 
 
 def operand_of(part: NetworkPart, name: str) -> Operand:
-    """Return a layer's operand by name."""
     assert part.layer is not None
     return next(one for one in part.layer.operands if one.name == name)
 

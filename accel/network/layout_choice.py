@@ -1,14 +1,14 @@
 """The alternatives of a layer's layout."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.image.manifest_entries import read_entry
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayoutAlternative:
+class LayoutAlternative(Struct, frozen=True, kw_only=True):
     """A mapping of a layer, with its layouts.
 
     Attributes:
@@ -32,8 +32,7 @@ class LayoutAlternative:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayoutChoice:
+class LayoutChoice(Struct, frozen=True, kw_only=True):
     """The alternatives of a layer: the chosen one, then others by cycles with exchanges."""
 
     name: str

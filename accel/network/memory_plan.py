@@ -1,13 +1,11 @@
 """Offsets for tensors with limited live ranges."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, kw_only=True)
-class LiveRange:
-    """The steps in which a tensor occupies memory."""
-
+class LiveRange(Struct, frozen=True, kw_only=True):
     name: str
     nbytes: int
     first: int
@@ -17,13 +15,8 @@ class LiveRange:
         return self.first <= other.last and other.first <= self.last
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryPlan:
-    """An offset for each tensor.
-
-    Attributes:
-        bound: live bytes of the busiest step, the least possible size.
-    """
+class MemoryPlan(Struct, frozen=True, kw_only=True):
+    """``bound`` is the live bytes of the busiest step, the least possible size."""
 
     live_ranges: tuple[LiveRange, ...]
     offsets: dict[str, int]

@@ -8,10 +8,8 @@ _SUFFIXES = (".onnx", _TFLITE_SUFFIX)
 
 
 def is_tflite(path: str | os.PathLike[str]) -> bool:
-    """Whether a file name ends in ``.tflite``."""
     return os.fspath(path).lower().endswith(_TFLITE_SUFFIX)
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file name ends in ``.onnx`` or ``.tflite``."""
     return os.fspath(path).lower().endswith(_SUFFIXES)

@@ -1,19 +1,15 @@
 """Reports of moves between channels."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.image.manifest_entries import read_entry
 
 
-@dataclass(frozen=True, kw_only=True)
-class MoveChoice:
-    """The forms that a move between channels can take.
-
-    Attributes:
-        alternatives: text and predicted cycles of the layers that differ, the chosen one first.
-    """
+class MoveChoice(Struct, frozen=True, kw_only=True):
+    """``alternatives`` are text and predicted cycles of the layers that differ, the chosen one first."""
 
     name: str
     alternatives: tuple[tuple[str, int], ...]

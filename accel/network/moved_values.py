@@ -4,10 +4,9 @@ Moves are evaluated on addresses instead of values. For example, a nearest Resiz
 addresses 0, 16 has the addresses 0, 0, 16, 16.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.graph.elementwise_operators import SAME_BYTES
 from accel.graph.graph import Graph
@@ -30,8 +29,7 @@ _ROOT_SHIFT = 40
 """An address is the number of the tensor that a layer writes, then 40 bits of the byte in it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ElementSources:
+class ElementSources(Struct, frozen=True, kw_only=True):
     """The elements of which a tensor consists.
 
     Attributes:

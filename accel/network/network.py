@@ -155,7 +155,6 @@ def read_network(
     batch: int | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Network:
-    """Load an ONNX or TensorFlow Lite model, by the end of its name."""
     if is_tflite(path):
         return load_tflite(path, batch=batch, shapes=shapes)
     return load_onnx(path, batch=batch, shapes=shapes)

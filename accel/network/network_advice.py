@@ -38,11 +38,7 @@ def advise_network(
 
 
 class _Trial:
-    """A network on other machines.
-
-    Attributes:
-        without: why the network cannot be compiled again.
-    """
+    """``without`` says why the network cannot be compiled again."""
 
     def __init__(self, program: NetworkProgram, result: NetworkResult) -> None:
         self._program = program

@@ -3,10 +3,10 @@
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from accel.base.arguments import check_integer
 from accel.base.errors import GraphError, ScheduleError
+from accel.base.records import replace
 from accel.base.rewrite_choices import SEARCHES_BY_COST, Search, check_search
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
@@ -41,7 +41,7 @@ def build_network(
     relaxation: float,
     limits: SearchLimits | None,
 ) -> NetworkProgram:
-    """Compile a graph, as :meth:`~accel.network.network.Network.build`."""
+    """Compile a graph, as :meth:`accel.Network.build`."""
     target = machine(on)
     measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
     records = None if tuned is None else load_records(tuned)

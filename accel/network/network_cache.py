@@ -6,11 +6,11 @@ import hashlib
 import inspect
 import json
 import time
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accel.base.errors import ProgramError
+from accel.base.records import as_dict, replace
 from accel.base.result_cache import NETWORK_KIND, cache_key, result_cache
 from accel.graph.graph import Graph
 from accel.graph.graph_serialization import graph_to_data
@@ -37,8 +37,7 @@ def build_or_read(
         rules: a file of rules. Its code is executed unless the compiled network is in the cache.
 
     Raises:
-        AccelError: as :meth:`~accel.network.network.Network.build`, and
-            :func:`~accel.rewriting.rules_file.load_rules`.
+        AccelError: as :meth:`accel.Network.build`, and :func:`~accel.rewriting.rules_file.load_rules`.
         OSError: a file cannot be read.
     """
 
@@ -67,7 +66,6 @@ def build_or_read(
 
 
 def network_key(network: Network, on: Machine, *, rules: Path | None = None, **options: Any) -> str:
-    """Return the key in the cache."""
     given = {**options, "rules": rules or ()}
     others = {name: value for name, value in given.items() if value != _DEFAULTS[name]}
     return cache_key(
@@ -78,14 +76,12 @@ def network_key(network: Network, on: Machine, *, rules: Path | None = None, **o
 
 
 def _content(option: Path | SearchLimits) -> Any:
-    """Return what the result depends on as JSON: a file's bytes, or all limits."""
     if isinstance(option, Path):
         return hashlib.sha256(option.read_bytes()).hexdigest()
-    return asdict(option)
+    return as_dict(option)
 
 
 def graph_digest(graph: Graph) -> bytes:
-    """Digest a graph and its constants."""
     digest = hashlib.sha256(json.dumps(graph_to_data(graph)).encode())
     for name, values in graph.constants.items():
         digest.update(f"{name} {values.dtype.str} {values.shape}".encode())

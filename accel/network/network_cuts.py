@@ -1,13 +1,13 @@
 """Host nodes that cut a network into several programs."""
 
 from collections import Counter
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.network.network_program import NetworkProgram
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cut:
+class Cut(Struct, frozen=True, kw_only=True):
     """Host nodes of one kind after one layer of the machine and before another.
 
     ``reason`` says why the machine does not execute most of them.
@@ -22,7 +22,7 @@ class Cut:
 
 
 def network_cuts(program: NetworkProgram) -> tuple[Cut, ...]:
-    """Return the kinds of host nodes that cut a network into several programs, the most frequent first.
+    """Return the cuts, the most frequent first.
 
     For example, ``57 Mul: the machine has no Mul``. A Concat or Slice inside a program does not count,
     because layers write and read its values in place.

@@ -78,7 +78,6 @@ def part_from_data(graph: Graph, data: Any) -> NetworkPart:
 
 
 def chain_to_data(chain: Chain, program: dict[str, Any]) -> dict[str, Any]:
-    """Convert a chain."""
     return {
         "program": program,
         "operands": [_operand_to_data(name, one) for name, one in chain.operands.items()],

@@ -111,7 +111,6 @@ def network_from_bytes(content: bytes) -> NetworkProgram:
 
 
 def single_program(network: NetworkProgram, path: str) -> Program:
-    """Return a network's only program, with its constants."""
     if len(network.chains) != 1:
         raise ProgramError(
             f"network {path!r} has {len(network.chains)} programs, with the host in between; 'accel run' and "

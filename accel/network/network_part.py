@@ -6,8 +6,9 @@ It imports no compiler, so that compiled networks can be read without one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from accel.graph.graph import Graph
 from accel.image.image_tensor import ImageTensor
@@ -22,8 +23,7 @@ Where = Literal["machine", "host"]
 QUANTIZE_HINT = "some multiply float32; 'accel quantize' turns a network into integers"
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkPart:
+class NetworkPart(Struct, frozen=True, kw_only=True):
     """Fused nodes with their placement.
 
     Attributes:
@@ -60,7 +60,6 @@ class NetworkPart:
 
 
 def multiplies_float32(graph: Graph, parts: Sequence[NetworkPart]) -> bool:
-    """Whether the host multiplies float32 numbers."""
     return any(
         tensor.dtype == "float32"
         for part in parts

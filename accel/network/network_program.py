@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accel.base.html_summary import Bar, html_summary
+from accel.base.records import replace
 from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.core.config import Config
 from accel.graph.graph import Graph

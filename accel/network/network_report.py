@@ -35,11 +35,7 @@ _HUES = 8
 
 
 class NetworkReport:
-    """An HTML page about a network's run.
-
-    Args:
-        advised: from :func:`~accel.network.network_advice.advise_network`, or None to omit the section.
-    """
+    """``advised`` is from :func:`~accel.network.network_advice.advise_network`. None omits the section."""
 
     def __init__(
         self, program: NetworkProgram, result: NetworkResult, *, advised: AdviceReport | None = None

@@ -28,12 +28,10 @@ from accel.run.result import Result, bytes_moved
 from accel.run.session_tensors import Packing
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayerResult(Layer):
+class LayerResult(Layer, frozen=True, kw_only=True):
     """The figures of a layer, on the machine or on the host.
 
     Attributes:
-        reason: why it is on the host.
         bound_by: the unit that limits it, by :func:`~accel.compiler.expr.compulsory_cost.bound_by`.
         bytes_by_kind: moved bytes by memory.
         causes: its critical path by cause, largest first, or empty without events.
@@ -85,7 +83,6 @@ class LayerResult(Layer):
 
 
 def host_layer_result(graph: Graph, part: NetworkPart) -> LayerResult:
-    """Return the figures of a host part."""
     return LayerResult(
         name=part.fused.name,
         operator=part.fused.operators(),
@@ -102,10 +99,8 @@ def host_layer_result(graph: Graph, part: NetworkPart) -> LayerResult:
 def machine_layer_results(
     graph: Graph, chain: Chain, result: Result, *, program: int, causes: bool = False
 ) -> list[LayerResult]:
-    """Return the figures of the parts of a chain.
-
-    A layer's cycles last from the previous layer's last retirement to its own. The last layer's extend to the
-    end.
+    """A layer's cycles last from the previous layer's last retirement to its own. The last layer's extend to
+    the end.
     """
     begins = [0, *chain.ends[:-1]]
     cycles = layer_cycles(chain, result.timing)

@@ -1,9 +1,9 @@
 """The steps of a compiled network."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypedDict
 
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.network.chain_builder import build_chain
@@ -17,7 +17,7 @@ from accel.network.tensor_aliases import find_aliases, may_alias
 
 
 class BuiltSteps(TypedDict):
-    """Attributes of a :class:`~accel.network.network_program.NetworkProgram`."""
+    """Attributes of a :class:`accel.NetworkProgram`."""
 
     steps: tuple[Chain | NetworkPart, ...]
     arrangements: tuple[LayoutChoice, ...]

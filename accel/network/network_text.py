@@ -17,7 +17,6 @@ _CHOSEN = " (chosen)"
 
 
 def network_text(program: NetworkProgram, stage: str) -> str:
-    """Show a network at one stage of its compilation."""
     lines = {"graph": _graph, "fused": _fused, "placed": _placed, "memory": _memory}[stage](program)
     return "".join(f"{line}\n" for line in lines)
 
@@ -64,7 +63,6 @@ def _fused(program: NetworkProgram) -> Iterator[str]:
 
 
 def choices_text(program: NetworkProgram) -> str:
-    """Show the alternatives of fusion, placement and layouts."""
     return "".join(f"{line}\n" for line in _choices(program))
 
 

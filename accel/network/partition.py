@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from msgspec import Struct
+
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.image.manifest_entries import read_entry
@@ -20,8 +22,7 @@ MAX_EVALUATIONS = 600
 """After them, a search returns the best partition so far."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PartitionSummary:
+class PartitionSummary(Struct, frozen=True, kw_only=True):
     """The quality of a partition.
 
     Attributes:
@@ -47,8 +48,7 @@ class PartitionSummary:
         return cls(bound=read_entry(data, "bound", int), is_exact=data.get("is_exact") is True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Partition:
+class Partition(Struct, frozen=True, kw_only=True):
     """Groups of parts, alternating between machine and host, in an order of execution.
 
     Attributes:
@@ -60,8 +60,7 @@ class Partition:
     summary: PartitionSummary
 
 
-@dataclass(frozen=True)
-class _Solution:
+class _Solution(Struct, frozen=True):
     stages: list[int]
     in_place: frozenset[int]
     copied: frozenset[int]
@@ -126,7 +125,7 @@ class PartitionProblem:
         return "machine" if part.on_machine else "host"
 
     def solve(self) -> tuple[_Solution, int, bool]:
-        """Return the solution with the fewest programs, then with the fewest copies.
+        """Minimize the programs, then the copies.
 
         Also return the lower bound of programs, and whether the solution is proven to be the best.
         """
@@ -252,7 +251,7 @@ def partition_parts(
     aliases: Collection[str] = (),
     flexible: Collection[str] = (),
 ) -> Partition:
-    """Group parts, given in an order of execution, so that the fewest programs result."""
+    """``parts`` are in an order of execution."""
     problem = PartitionProblem(graph, parts, config, aliases, flexible)
     solution, bound, is_exact = problem.solve()
     return Partition(

@@ -5,15 +5,15 @@ there are ``2 * programs + 1`` stages.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Kind = Literal["machine", "host", "either"]
 """A part of the kind ``either`` joins the stage of its operands."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Read:
+class Read(Struct, frozen=True, kw_only=True):
     """An operand of a part.
 
     Attributes:
@@ -65,7 +65,6 @@ def earliest_stages(
 
 
 def programs_of(stages: Sequence[int]) -> int:
-    """Return the number of programs in some stages."""
     return (max(stages, default=0) + 1) // 2
 
 

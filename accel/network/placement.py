@@ -1,11 +1,11 @@
 """Placement: which nodes the machine executes, which the host, and why."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from accel.base.errors import GraphError, ScheduleError, ShapeError
+from accel.base.records import replace
 from accel.compiler.mappings.mapped_build import compile_mapped
 from accel.compiler.mappings.mapping_choice import MappingChoice
 from accel.compiler.ops.quantized_layers import Quantized
@@ -108,7 +108,7 @@ def place(
 ) -> tuple[tuple[NetworkPart, ...], tuple[FusionChoice, ...]]:
     """Choose an alternative of each group, and compile its layers. Parts are in an order of execution.
 
-    ``records`` are those of ``tuned`` of :meth:`~accel.network.network.Network.build`.
+    ``records`` are those of ``tuned`` of :meth:`accel.Network.build`.
     """
     if not machine.config.post:
         raise GraphError(

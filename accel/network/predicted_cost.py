@@ -23,7 +23,6 @@ HOST_CYCLES_PER_MAC = 1
 
 
 def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: Config) -> Cost:
-    """Predict the cost of a layer."""
     best = choose_layer_mapping(graph, layer, config).candidates[0]
     residuals = sum(prod(operand.shape) for operand in layer.operands if operand.name == "residual")
     nbytes = best.read_bytes + residuals + graph.tensors[fused.output].size  # int8 or uint8: a byte each
@@ -31,7 +30,6 @@ def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: C
 
 
 def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool) -> Cost:
-    """Predict nodes on the host, perhaps with the switch to it."""
     if fused.moves_nothing:
         return ZERO_COST
     read = [graph.tensors[name] for name in fused.inputs if name not in graph.constants]
@@ -43,7 +41,6 @@ def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool
 
 
 def switch_cycles(config: Config) -> int:
-    """Predict the cycles from the end of a program to the host, and back."""
     # the last write, and the next program's instructions, micro-ops and data
     return HOST_SWITCH_CYCLES + config.write_latency + 3 * config.read_latency
 

@@ -1,13 +1,13 @@
 """Transfers of a layer whose tensor's elements lie elsewhere in a chain."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.records import replace
 from accel.core.fault_causes import dram_element_bytes
 from accel.core.isa import LoadRes, Store, StoreAdd, StoreReq, Transfer
 from accel.core.isa.field_widths import SIZE_BITS
@@ -19,7 +19,6 @@ _MAX_STRIDE = (1 << SIZE_BITS) - 1
 
 
 def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
-    """Return the transfers of a part of DRAM, by index."""
     assert program.references is not None
     parts = program.references.parts
     transfers: dict[int, Transfer] = {}

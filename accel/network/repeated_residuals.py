@@ -6,11 +6,12 @@ room for both.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.core.fault_causes import residual_change
 from accel.core.isa import Instruction, LoadRes, Store
@@ -21,8 +22,7 @@ Located = tuple[Instruction, int | None]
 """An instruction with the DRAM offset of the part that it touches."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StorePiece:
+class StorePiece(Struct, frozen=True, kw_only=True, eq=False):
     """A STORE of some elements of another one.
 
     Attributes:
@@ -35,8 +35,7 @@ class StorePiece:
     elements: _Integers
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RepeatedStore:
+class RepeatedStore(Struct, frozen=True, kw_only=True, eq=False):
     """A STORE with the pieces that follow it.
 
     Attributes:
@@ -71,8 +70,7 @@ def without_repeats(entries: Sequence[Entry], config: Config) -> list[Located]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Taker:
+class _Taker(Struct, frozen=True, kw_only=True, eq=False):
     store: Store
     offset: int | None
     addresses: _Integers

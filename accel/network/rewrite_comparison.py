@@ -5,8 +5,8 @@ are exact. Only the host and the switches to it are predictions.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from accel.base.records import replace
 from accel.graph.graph import Graph
 from accel.network.chained_program import Chain
 from accel.network.host_regions import host_regions
@@ -20,7 +20,6 @@ from accel.run.measured_plans import simulated_cycles
 
 
 def compiled_cost(program: NetworkProgram) -> CompiledCost:
-    """Simulate the programs, and predict the host's part."""
     graph, config = program.graph, program.config
     count = len(program.chains)
     cycles = count * switch_cycles(config)
@@ -38,11 +37,8 @@ def faster_network(
     rules: Sequence[Rule],
     compile_graph: Callable[[Graph], NetworkProgram],
 ) -> NetworkProgram:
-    """Return the faster of the networks with and without a search.
-
-    Args:
-        found: the search's result. If its graph is ``given``, only that is compiled.
-        rules: a user's rules. Those that simplify are also applied to the graph without the search.
+    """If the search found the graph ``given``, only that is compiled. ``rules`` are a user's. Those that
+    simplify are also applied to the graph without the search.
 
     Raises:
         MismatchError: the graph without the search computes other values.

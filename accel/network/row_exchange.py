@@ -12,13 +12,14 @@ matter. Halo lines outside of the picture take one more product, with the fill v
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.core.isa import Instruction, Load, Mac, Memory, SetInp, SetWgt, Store, encode_uops
 from accel.network.strip_layout import PictureSize, StripLayout
@@ -36,12 +37,10 @@ _Matrix = npt.NDArray[np.int8]
 
 
 def supports_row_exchange(config: Config) -> bool:
-    """Whether blocks are cubes of several rows and MAC exists."""
     return bool(config.post) and config.batch == config.block_in == config.block_out > 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowExchange:
+class RowExchange(Struct, frozen=True, kw_only=True, dict=True):
     """Fills one layout of a tensor from another one.
 
     Attributes:
@@ -330,7 +329,7 @@ class _ExchangeProgram:
     def _mac(
         self, key: tuple[object, ...], uops: list[tuple[int, int, int]], count: int, *, overwrite: bool
     ) -> Mac:
-        """Return ``count`` products of each micro-op. Equal keys share micro-ops."""
+        """Equal keys share micro-ops."""
         if key not in self._uop_ranges:
             self._uop_ranges[key] = len(self.uops), len(self.uops) + len(uops)
             self.uops += uops
@@ -348,7 +347,6 @@ class _ExchangeProgram:
 def row_exchanges(
     config: Config, size: PictureSize, written: StripLayout, others: Sequence[StripLayout]
 ) -> list[RowExchange]:
-    """Return the exchanges that fill the written layout's halo, and the other layouts."""
     found = []
     if written.halo_above or written.halo_below:
         found.append(RowExchange(config=config, size=size, source=written, target=written, is_in_place=True))

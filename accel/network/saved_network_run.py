@@ -3,10 +3,10 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
 from typing import Any
 
 from accel.base.errors import AccelError
+from accel.base.records import field_names, replace
 from accel.compiler.expr.compulsory_cost import bound_by
 from accel.core.isa import Unit
 from accel.network.network_result import NetworkResult
@@ -70,7 +70,7 @@ def saved_network(
         traffic=_total_traffic(one for run in sequence.runs for one in dram_traffic(run) if one.moved),
         states=state_thousandths(sequence.activity),
         layers=tuple(
-            Layer(**{one.name: getattr(layer, one.name) for one in fields(Layer)}) for layer in result.layers
+            Layer(**{one: getattr(layer, one) for one in field_names(Layer)}) for layer in result.layers
         ),
     )
 

@@ -6,10 +6,10 @@ nobody reads it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.graph.graph_tensor import Tensor
@@ -25,8 +25,7 @@ NOWHERE = -1
 """The position of an element that a copy does not contain."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StoredCopy:
+class StoredCopy(Struct, frozen=True, kw_only=True, eq=False):
     """A buffer with elements of layers' results.
 
     Attributes:

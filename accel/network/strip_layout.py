@@ -19,19 +19,19 @@ are a matrix of pixels by channels, so that a product can sum over the pixels.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.image.image_tensor import ImageTensor
 
 _Integers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class StripLayout:
+class StripLayout(Struct, frozen=True, kw_only=True):
     """How the lines of a picture lie in elements.
 
     Attributes:
@@ -98,8 +98,7 @@ class StripLayout:
         return ", ".join([f"{self.strips} strips", *texts, *kinds])
 
 
-@dataclass(frozen=True, kw_only=True)
-class PictureSize:
+class PictureSize(Struct, frozen=True, kw_only=True):
     """The size of a tensor in elements. Each picture of the batch has its own rows."""
 
     pictures: int
@@ -133,8 +132,7 @@ def merge_layouts(
     return first, others
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayerLayouts:
+class LayerLayouts(Struct, frozen=True, kw_only=True):
     """The layouts of a layer in strips.
 
     Attributes:

@@ -6,11 +6,12 @@ cannot lie inside another one, its producers store its values again (:mod:`accel
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED
@@ -25,7 +26,6 @@ _Numbers = npt.NDArray[np.int32]
 
 
 def may_alias(graph: Graph, part: NetworkPart) -> bool:
-    """Whether a part moves integers."""
     is_integer = graph.tensors[part.fused.output].dtype in QUANTIZED
     return is_integer and isinstance(part.fused.main.operator, MOVES)
 
@@ -70,8 +70,7 @@ def _renumbered(numbers: _Numbers, new_numbers: _Numbers) -> _Numbers:
     return np.concatenate([np.zeros(1, dtype=np.int32), new_numbers.reshape(-1)])[numbers]
 
 
-@dataclass(frozen=True, kw_only=True)
-class MovePlan:
+class MovePlan(Struct, frozen=True, kw_only=True):
     """How the result of a move lies in DRAM.
 
     Attributes:
@@ -170,13 +169,11 @@ class MovePlanner:
         return find_copy(self.moved, name, order, self._config)
 
 
-@dataclass
-class Aliases:
+class Aliases(Struct):
     """Tensors inside other tensors.
 
     Attributes:
         inside: the tensor that contains each alias, and the bytes before it.
-        orders: byte orders of the chain's tensors.
         copies: by name of the buffer.
         unread: results whose own buffers nobody reads.
     """

@@ -59,7 +59,6 @@ def verify(
 
 
 def verify_graph(graph: Graph, path: str | os.PathLike[str], values: Mapping[str, Array]) -> Verification:
-    """Compare an imported graph, see :func:`verify`."""
     has_original = not is_tflite(path) and not saturates()
     return Verification(
         operators=compare(graph, values),

@@ -29,7 +29,6 @@ _Access = list[Any]
 
 
 def certificate(program: Image) -> dict[str, Any]:
-    """Return the proof of a program as plain data."""
     check_program(program).raise_if_bad()
     return claims(program)
 
@@ -60,7 +59,6 @@ def claims(program: Image) -> dict[str, Any]:
 
 
 def write_certificate(path: Path, found: dict[str, Any]) -> None:
-    """Write JSON, all or nothing."""
     write_atomically(path, json.dumps(found, separators=(",", ":")).encode())
 
 

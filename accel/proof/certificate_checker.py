@@ -38,11 +38,10 @@ class Refused(Exception):
 
 
 class Unreadable(Exception):
-    """A file is of the wrong kind."""
+    pass
 
 
 def need(holds: bool, otherwise: str) -> None:
-    """Refuse the certificate unless something holds."""
     if not holds:
         raise Refused(otherwise)
 
@@ -54,7 +53,6 @@ def digest(certificate: dict[str, Any]) -> str:
 
 
 def decoded(code: bytes) -> list[Step]:
-    """Decode instructions of 16 bytes."""
     found = []
     for at in range(0, len(code), 16):
         word = int.from_bytes(code[at : at + 2], "little")
@@ -212,7 +210,6 @@ class Memories:
         self.last: dict[tuple[str, int, int], list[int]] = {}
 
     def touch(self, index: int, unit: int, position: int, clock: list[int], which: int, own: Own) -> None:
-        """Compare accesses with earlier ones, and record them."""
         for memory, writes, found in self.touches[which]:
             ranges = found
             if memory == "dram":
@@ -237,25 +234,21 @@ class Memories:
 
 
 def box(start: int, count: int, size: int, stride: int) -> tuple[int, int]:
-    """Return the range of ``count`` rows."""
     need(0 < count < 1 << 16 and size > 0, "an access to DRAM has no rows, or more than there can be")
     return start, start + (count - 1) * stride + size
 
 
 def rows(start: int, count: int, size: int, stride: int) -> Pairs:
-    """Return the bytes of ``count`` rows."""
     return merged([(start + row * stride, start + row * stride + size) for row in range(count)])
 
 
 def pairs(flat: list[int]) -> Pairs:
-    """Return begin and end of ranges."""
     found = list(zip(flat[::2], flat[1::2], strict=True))
     need(all(0 <= low < high <= 1 << 16 for low, high in found), "a range is empty or beyond any scratchpad")
     return found
 
 
 def merged(ranges: Pairs) -> Pairs:
-    """Return disjoint ranges in order."""
     found: Pairs = []
     for low, high in sorted(ranges):
         if found and low <= found[-1][1]:
@@ -297,7 +290,6 @@ def main(arguments: list[str]) -> int:
 
 
 def certificate_of(path: str) -> dict[str, Any]:
-    """Read a certificate."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)

@@ -113,7 +113,6 @@ def _all_bounds(every: Sequence[DramRows]) -> list[npt.NDArray[np.int64]]:
 
 
 def _union(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Return sorted disjoint intervals."""
     if not parts:
         return np.zeros((0, 2), dtype=np.int64)
     bounds = np.concatenate(parts)

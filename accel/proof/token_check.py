@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.base.html_summary import Bar, html_summary
@@ -49,8 +50,7 @@ _Clock = tuple[int, int, int]
 _PLACE = {unit: place for place, unit in enumerate(WORKERS)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Race:
+class Race(Struct, frozen=True, kw_only=True):
     """Two instructions of different units, or a LOAD and a STORE of the store unit, that touch the same
     memory in no fixed order."""
 
@@ -73,8 +73,7 @@ class Race:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unwritten:
+class Unwritten(Struct, frozen=True, kw_only=True):
     """An instruction that reads unwritten scratchpad elements."""
 
     index: int
@@ -280,8 +279,6 @@ class _History:
 
 
 class _TokenCheck:
-    """One abstract run."""
-
     def __init__(
         self,
         instructions: Sequence[Instruction],
@@ -344,7 +341,6 @@ class _TokenCheck:
         )
 
     def _pop_positions(self) -> list[list[int]]:
-        """Return the positions of popping instructions by counter."""
         seen = dict.fromkeys(WORKERS, 0)
         positions: list[list[int]] = [[] for _ in Counter]
         for unit, popped in zip(self.stepper.units, self.stepper.pops, strict=True):

@@ -37,8 +37,6 @@ _MOST_ROWS = 1 << 24
 
 
 class Proof(NamedTuple):
-    """The counters of a proven program."""
-
     left_over: tuple[int, ...]
     peak: tuple[int, ...]
     """Over all legal orders."""

@@ -12,7 +12,8 @@ import heapq
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.base.rewrite_choices import RELAXATION
 from accel.base.unique_names import Names
@@ -24,8 +25,7 @@ from accel.rewriting.rule_application import applications, apply_everywhere, sim
 from accel.rewriting.search_result import Ending, SearchLimits, SearchResult
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     cycles: int
     graph: Graph
     rules: Counter[str]

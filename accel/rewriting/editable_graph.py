@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
 
+from msgspec import Struct, field
+
+from accel.base.records import replace
 from accel.base.unique_names import Names
 from accel.graph.graph import Graph, Node, with_nodes
 from accel.graph.graph_operator import Operator
@@ -24,8 +26,7 @@ from accel.rewriting.pattern import (
 from accel.rewriting.rule import Rule
 
 
-@dataclass
-class _Made:
+class _Made(Struct):
     """The changes of an application of a rule.
 
     Attributes:

@@ -4,10 +4,10 @@ Some graphs fail the condition of their rule on purpose, so that a check crosses
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Add, Binary, Clip, Mul, Reinterpret, Requantize
 from accel.graph.graph import Graph
 from accel.graph.graph_operator import Operator
@@ -37,7 +37,6 @@ def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
 
 
 def operators_of_constants(rng: np.random.Generator) -> Graph:
-    """The function of constants sometimes reads the input."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     x = draw.any_input(shape)
@@ -71,7 +70,6 @@ def equal_operators(rng: np.random.Generator) -> Graph:
 
 
 def equal_quantizes(rng: np.random.Generator) -> Graph:
-    """Scales often are equal."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(2))
     dtype = draw.choice(QUANTIZED)
@@ -84,7 +82,6 @@ def equal_quantizes(rng: np.random.Generator) -> Graph:
 
 
 def identities(rng: np.random.Generator) -> Graph:
-    """The Identity may be an output."""
     draw = InstanceBuilder(rng)
     x = draw.any_input(draw.shape(2))
     inner = draw.function(x) if draw.chance(0.7) else x
@@ -106,8 +103,6 @@ def _movable(draw: InstanceBuilder, kind: type[Operator]) -> str:
 
 
 def functions_of(moves: tuple[type[Operator], ...]) -> _Generator:
-    """The move may have other readers, or be missing."""
-
     def draw_instance(rng: np.random.Generator) -> Graph:
         draw = InstanceBuilder(rng)
         kind = draw.choice(moves)
@@ -118,8 +113,6 @@ def functions_of(moves: tuple[type[Operator], ...]) -> _Generator:
 
 
 def moves_of_functions(moves: tuple[type[Operator], ...]) -> _Generator:
-    """The function may have other readers."""
-
     def draw_instance(rng: np.random.Generator) -> Graph:
         draw = InstanceBuilder(rng)
         kind = draw.choice(moves)
@@ -130,7 +123,6 @@ def moves_of_functions(moves: tuple[type[Operator], ...]) -> _Generator:
 
 
 def functions_of_repeats(rng: np.random.Generator) -> Graph:
-    """The Take often repeats all values."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(2))
     if draw.chance(0.3):
@@ -152,17 +144,14 @@ def _scaled_moves(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def moves_with_scalars(rng: np.random.Generator) -> Graph:
-    """The constant has any rank, and usually one value."""
     return _scaled_moves(rng, first=False)
 
 
 def moves_with_first_scalars(rng: np.random.Generator) -> Graph:
-    """The constant is the first operand."""
     return _scaled_moves(rng, first=True)
 
 
 def functions_of_concats(rng: np.random.Generator) -> Graph:
-    """The Concat may have other readers."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(shape)
@@ -211,21 +200,18 @@ def _monotone(draw: InstanceBuilder, x: str) -> str:
 
 
 def functions_of_maxima(rng: np.random.Generator) -> Graph:
-    """Draw a Clip or Requantize after a MaxPool."""
     draw = InstanceBuilder(rng)
     pooled = _pool(draw, draw.any_input((1, 2, draw.integer(2, 5), draw.integer(2, 5))))
     return _ends(draw, pooled, _monotone(draw, pooled))
 
 
 def maxima_of_functions(rng: np.random.Generator) -> Graph:
-    """Draw a MaxPool after a Clip or Requantize."""
     draw = InstanceBuilder(rng)
     found = _monotone(draw, draw.any_input((1, 2, draw.integer(2, 5), draw.integer(2, 5))))
     return _ends(draw, found, _pool(draw, found))
 
 
 def clip_pairs(rng: np.random.Generator) -> Graph:
-    """Bounds may cross, be absent or be 0."""
     draw = InstanceBuilder(rng)
     x = draw.any_input(draw.shape(2, most=8))
     dtype = draw.tensors[x].dtype
@@ -261,7 +247,6 @@ def _near(draw: InstanceBuilder, first: Quantization, dtype: str) -> Quantizatio
 
 
 def requantize_pairs(rng: np.random.Generator) -> Graph:
-    """Scales are often multiples."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input((16, 16))
     first = draw.tensors[x].required_quantization
@@ -274,7 +259,6 @@ def requantize_pairs(rng: np.random.Generator) -> Graph:
 
 
 def requantizes(rng: np.random.Generator) -> Graph:
-    """The quantization often stays."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input((16, 16))
     dtype = draw.tensors[x].dtype if draw.chance(0.9) else draw.choice(QUANTIZED)
@@ -290,7 +274,6 @@ def _reinterpreted(draw: InstanceBuilder, x: str, other: str) -> str:
 
 
 def reinterpret_pairs(rng: np.random.Generator) -> Graph:
-    """The second may undo the first."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(2))
     inner = _reinterpreted(draw, x, x)
@@ -298,7 +281,6 @@ def reinterpret_pairs(rng: np.random.Generator) -> Graph:
 
 
 def reinterprets(rng: np.random.Generator) -> Graph:
-    """The quantization often stays."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(2))
     x = draw.function(x) if draw.chance(0.5) else x
@@ -327,12 +309,10 @@ def _scaled_bytes(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def bytes_with_scalars(rng: np.random.Generator) -> Graph:
-    """The constant has one value or more."""
     return _scaled_bytes(rng, first=False)
 
 
 def bytes_with_first_scalars(rng: np.random.Generator) -> Graph:
-    """The constant is the first operand."""
     return _scaled_bytes(rng, first=True)
 
 
@@ -348,12 +328,10 @@ def _gated(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def gated_bytes(rng: np.random.Generator) -> Graph:
-    """The other operand is the function's, or another tensor."""
     return _gated(rng, first=False)
 
 
 def first_gated_bytes(rng: np.random.Generator) -> Graph:
-    """The function is the first operand."""
     return _gated(rng, first=True)
 
 

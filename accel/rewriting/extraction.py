@@ -20,11 +20,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from accel.base.errors import AccelError
 from accel.base.optional_extras import not_installed
+from accel.base.records import replace
 from accel.base.unique_names import Names
 from accel.graph.graph import Graph, Node, with_nodes
 from accel.graph.graph_tensor import Array, Tensor

@@ -1,11 +1,11 @@
 """A builder of small random graphs."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import (
     Add,
     Binary,

@@ -20,7 +20,6 @@ def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
 
 
 def transpose_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two Transposes in sequence."""
     draw = InstanceBuilder(rng)
     rank = draw.integer(2, 4)
     first = draw.move(draw.any_input(draw.shape(rank)), Transpose)
@@ -35,14 +34,12 @@ def transposes_with_ones(rng: np.random.Generator) -> Graph:
 
 
 def reshape_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two Reshapes in sequence."""
     draw = InstanceBuilder(rng)
     first = draw.move(draw.any_input(draw.shape(3)), Reshape)
     return _ends(draw, first, draw.move(first, Reshape))
 
 
 def reshapes(rng: np.random.Generator) -> Graph:
-    """The Reshape often keeps the shape."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2, most=3)
     x = draw.any_input(shape)
@@ -68,7 +65,6 @@ def _sometimes_ones(draw: InstanceBuilder, shape: Shape) -> Shape:
 
 
 def binary_of_transposes(rng: np.random.Generator) -> Graph:
-    """Operands often broadcast. Permutations may differ."""
     draw = InstanceBuilder(rng)
     first, second = _transposes(draw, 0.8)
     shape = draw.shape(3, most=8)
@@ -92,17 +88,14 @@ def _with_constant(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def transposes_with_constants(rng: np.random.Generator) -> Graph:
-    """The constant has a rank of 0 to 3, and may broadcast."""
     return _with_constant(rng, first=False)
 
 
 def transposes_with_first_constants(rng: np.random.Generator) -> Graph:
-    """The constant is the first operand."""
     return _with_constant(rng, first=True)
 
 
 def transposed_binary(rng: np.random.Generator) -> Graph:
-    """The second operand may broadcast or be constant."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(3, most=8)
     x = draw.any_input(shape)
@@ -134,7 +127,6 @@ def concat_of_transposes(rng: np.random.Generator) -> Graph:
 
 
 def transposed_concat(rng: np.random.Generator) -> Graph:
-    """Draw the Transpose of a Concat."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(shape)
@@ -155,14 +147,12 @@ def _pad(draw: InstanceBuilder, x: str) -> str:
 
 
 def padded_transposes(rng: np.random.Generator) -> Graph:
-    """The Pad has any mode."""
     draw = InstanceBuilder(rng)
     moved = draw.move(draw.any_input(draw.shape(3)), Transpose)
     return _ends(draw, moved, _pad(draw, moved))
 
 
 def transposed_pads(rng: np.random.Generator) -> Graph:
-    """The Pad has any mode."""
     draw = InstanceBuilder(rng)
     padded = _pad(draw, draw.any_input(draw.shape(3)))
     return _ends(draw, padded, draw.move(padded, Transpose))
@@ -186,7 +176,6 @@ def channel_tables_of_transposes(rng: np.random.Generator) -> Graph:
 
 
 def transposed_channel_tables(rng: np.random.Generator) -> Graph:
-    """A table for all channels may have a missing axis."""
     draw = InstanceBuilder(rng)
     found = _channel_table(draw, draw.byte_input(draw.shape(3)))
     return _ends(draw, found, draw.move(found, Transpose))
@@ -196,14 +185,12 @@ def transposed_channel_tables(rng: np.random.Generator) -> Graph:
 
 
 def slice_pairs(rng: np.random.Generator) -> Graph:
-    """Steps have either sign."""
     draw = InstanceBuilder(rng)
     first = draw.move(draw.any_input(draw.shape(3, most=8)), Slice)
     return _ends(draw, first, draw.move(first, Slice))
 
 
 def slices(rng: np.random.Generator) -> Graph:
-    """The Slice often takes everything, forwards or backwards."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2, most=3)
     whole = Slice(starts=(0, 0), sizes=shape, steps=(1, -1 if shape[1] == 1 else 1))
@@ -213,7 +200,6 @@ def slices(rng: np.random.Generator) -> Graph:
 
 
 def slices_of_concats(rng: np.random.Generator) -> Graph:
-    """The Slice may cross the border between two operands."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(_varied(draw, shape, axis))
@@ -243,7 +229,6 @@ def concats_of_slices(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_concats(rng: np.random.Generator) -> Graph:
-    """The axes may differ."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(2), draw.integer(0, 1)
     x = draw.any_input(shape)
@@ -260,14 +245,12 @@ def concats_of_concats(rng: np.random.Generator) -> Graph:
 
 
 def take_pairs(rng: np.random.Generator) -> Graph:
-    """The axes are often equal."""
     draw = InstanceBuilder(rng)
     first = draw.move(draw.any_input(draw.shape(2)), Take)
     return _ends(draw, first, draw.move(first, Take))
 
 
 def takes(rng: np.random.Generator) -> Graph:
-    """The Take often takes everything, in order or not."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(2, most=4), draw.integer(0, 1)
     order = tuple(range(shape[axis])) if draw.chance(0.6) else draw.permutation(shape[axis])
@@ -306,7 +289,6 @@ def shuffles(rng: np.random.Generator) -> Graph:
 
 
 def long_shuffles(rng: np.random.Generator) -> Graph:
-    """Four moves usually shuffle channels or pixels."""
     draw = InstanceBuilder(rng)
     x, parts, order, last = _shuffled(draw)
     moved = draw.node(Reshape(sizes=parts), x)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from math import isqrt
 
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.records import replace
 from accel.graph.graph import Graph
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import QUANTIZED, Shape
@@ -303,11 +303,7 @@ def _shuffle(match: Match) -> Term | None:
 
 
 def _pixel_moves(source: Shape, out: Shape, values: npt.NDArray[np.int64]) -> Iterator[Operator]:
-    """Yield operators that may move values like a chain.
-
-    Args:
-        values: for each value of the result its number in the source.
-    """
+    """``values`` has the number in the source of each value of the result."""
     if source == out:
         channels = values[0, :, 0, 0] // (source[2] * source[3])
         if (channels < source[1]).all():

@@ -11,35 +11,35 @@ both, and ``match.operator("first", Transpose)`` the inner Transpose with its at
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 
+from accel.base.records import replace
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Array, Quantization, Shape, Tensor
 
 AnyOperator = TypeVar("AnyOperator", bound=Operator)
 
 
-@dataclass(frozen=True)
-class TensorPattern:
+class TensorPattern(Struct, frozen=True):
     """Any tensor, or any constant."""
 
     name: str
     is_constant: bool = False
 
 
-@dataclass(frozen=True)
-class RestPattern:
+class RestPattern(Struct, frozen=True):
     """All further operands of an operator, perhaps none, or perhaps only constants."""
 
     name: str
     is_constant: bool = False
 
 
-@dataclass(frozen=True)
-class OpPattern:
+class OpPattern(Struct, frozen=True):
     """The result of an operator.
 
     Attributes:
@@ -129,8 +129,7 @@ def is_per_tensor(*values: Value) -> bool:
     return all(one.quantization is None or one.quantization.is_per_tensor for one in values)
 
 
-@dataclass(frozen=True, eq=False)
-class NewConstant:
+class NewConstant(Struct, frozen=True, eq=False):
     """A constant of a replacement."""
 
     values: Array
@@ -150,8 +149,7 @@ class NewConstant:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class NewNode:
+class NewNode(Struct, frozen=True, eq=False):
     """An operator of a replacement. A term that is used twice becomes one node."""
 
     operator: Operator
@@ -198,8 +196,7 @@ class View(Protocol):
         """Whether a single operand reads the tensor, which is no output. Always true in an e-graph."""
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(Struct, frozen=True):
     """A place where a pattern fits.
 
     Attributes:
@@ -211,9 +208,9 @@ class Match:
 
     view: View
     roots: tuple[Value, ...] = ()
-    found: dict[str, Value] = field(default_factory=dict)
-    lists: dict[str, tuple[Value, ...]] = field(default_factory=dict)
-    named: dict[str, Operator] = field(default_factory=dict)
+    found: dict[str, Value] = msgspec.field(default_factory=dict)
+    lists: dict[str, tuple[Value, ...]] = msgspec.field(default_factory=dict)
+    named: dict[str, Operator] = msgspec.field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Value:
         return self.found[name]
@@ -255,7 +252,6 @@ class Match:
         return replace(self, found={**self.found, name: result}, named={**self.named, name: operator})
 
     def with_tensor(self, name: str, value: Value) -> Match | None:
-        """Return None if the name has another tensor."""
         if name in self.found:
             return self if self.found[name].key == value.key else None
         return replace(self, found={**self.found, name: value})

@@ -1,9 +1,8 @@
 """Generators of instances for product rules."""
 
-from dataclasses import replace
-
 import numpy as np
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Add, Dequantize
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Quantization, Shape
@@ -107,7 +106,6 @@ def convolutions_of_one_tensor(rng: np.random.Generator) -> Graph:
 
 
 def products_of_one_matrix(rng: np.random.Generator) -> Graph:
-    """Draw two products of one matrix with constants."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(draw.integer(2, 3)))
     dtype = draw.choice((*QUANTIZED, "int32"))
@@ -138,7 +136,6 @@ def products_with_the_same_weights(rng: np.random.Generator) -> Graph:
 
 
 def grouped_convolutions(rng: np.random.Generator) -> Graph:
-    """Draw a convolution in 1 to 6 groups."""
     draw = InstanceBuilder(rng)
     groups, inputs, outputs = draw.choice((1, 2, 3, 4, 6)), draw.integer(1, 3), draw.integer(1, 3)
     x = _picture(draw, groups * inputs)
@@ -164,7 +161,6 @@ def block_diagonal_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def point_convolutions(rng: np.random.Generator) -> Graph:
-    """Some have strides or padding."""
     draw = InstanceBuilder(rng)
     rank, inputs, outputs = draw.integer(1, 2), draw.integer(1, 4), draw.integer(1, 4)
     x = _picture(draw, inputs, rank)
@@ -179,7 +175,6 @@ def point_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def products_with_constant_weights(rng: np.random.Generator) -> Graph:
-    """Draw a product with a constant matrix."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(draw.integer(2, 4)))
     dtype = draw.choice((*QUANTIZED, "int32"))
@@ -216,7 +211,6 @@ def padded_average_pools(rng: np.random.Generator) -> Graph:
 
 
 def global_averages(rng: np.random.Generator) -> Graph:
-    """Draw a global average."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input((draw.integer(1, 2), *draw.shape(draw.integer(2, 3), 7)))
     dtype = draw.tensors[x].dtype
@@ -277,7 +271,6 @@ def products_in_sequence(rng: np.random.Generator) -> Graph:
 
 
 def _operands(draw: InstanceBuilder, *, is_matrix: bool) -> tuple[str, str]:
-    """Sometimes the scales of the two inputs differ."""
     shape = draw.shape(2) if is_matrix else (1, draw.integer(1, 3), 6, 7)
     other = (shape[0], draw.integer(1, 4), *shape[2:])
     one, two = draw.byte_input(shape, "int8"), draw.byte_input(other, "int8")
@@ -297,7 +290,6 @@ def _int32_product(draw: InstanceBuilder, x: str, outputs: int, windows: Windows
 
 
 def sums_of_products(rng: np.random.Generator) -> Graph:
-    """Draw the sum of two int32 products."""
     draw = InstanceBuilder(rng)
     windows, outputs = (None if draw.chance(0.5) else _windows(draw)), draw.integer(1, 4)
     pair = _operands(draw, is_matrix=windows is None)
@@ -306,7 +298,6 @@ def sums_of_products(rng: np.random.Generator) -> Graph:
 
 
 def products_of_concats(rng: np.random.Generator) -> Graph:
-    """Some Concats join other axes than the channels."""
     draw = InstanceBuilder(rng)
     windows = None if draw.chance(0.5) else _windows(draw)
     one, other = _operands(draw, is_matrix=windows is None)

@@ -7,13 +7,14 @@ operation stays the same, or where all sums are provably exact.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
+from accel.base.records import replace
 from accel.graph.average_rounding import rounded_means
 from accel.graph.elementwise_operators import Add, Dequantize, Reinterpret
 from accel.graph.graph_operator import saturate
@@ -585,8 +586,7 @@ AVERAGE_AS_CONVOLUTION = Rule(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _WindowRun:
+class _WindowRun(Struct, frozen=True, kw_only=True):
     """Consecutive windows along one axis with equal numbers of values.
 
     Attributes:

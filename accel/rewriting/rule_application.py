@@ -15,7 +15,6 @@ MAX_APPLICATIONS = 50
 
 
 def applications(graph: EditableGraph, rule: Rule, output: str) -> Iterator[tuple[Match, tuple[Term, ...]]]:
-    """Yield the matches at a node, with the terms that replace the roots."""
     for match in graph.matches(rule, output):
         terms = rule.terms(match)
         if terms is not None and graph.can_replace(match, terms):
@@ -23,11 +22,7 @@ def applications(graph: EditableGraph, rule: Rule, output: str) -> Iterator[tupl
 
 
 def apply_everywhere(graph: EditableGraph, rules: Iterable[Rule], outputs: Iterable[str]) -> Counter[str]:
-    """Apply rules at some nodes, and then wherever the graph has changed, until none matches.
-
-    Returns:
-        The number of applications of each rule.
-    """
+    """Apply rules at some nodes, and then wherever the graph has changed, until none matches."""
     counts: Counter[str] = Counter()
     ordered: Sequence[Rule] = tuple(rules)
     depth = max((pattern.depth for rule in ordered for pattern in rule.roots), default=1)

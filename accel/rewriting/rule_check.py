@@ -1,9 +1,9 @@
 """The check of rules: both sides are computed on drawn graphs, and must be equal bit for bit."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError, MismatchError
 from accel.graph.graph import Graph
@@ -18,13 +18,8 @@ LEAST_APPLIED = 0.2
 """Of instances in which a rule must apply. The others test the condition."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RuleCheck:
-    """The result of a check.
-
-    Attributes:
-        applied: the instances in which the rule applied.
-    """
+class RuleCheck(Struct, frozen=True, kw_only=True):
+    """``applied`` are the instances in which the rule applied."""
 
     rule: str
     instances: int

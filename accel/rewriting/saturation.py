@@ -14,7 +14,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from accel.graph.graph import Graph
 from accel.rewriting.content_numbers import ContentNumbers
@@ -77,8 +78,7 @@ def saturate(
     )
 
 
-@dataclass
-class _Saturation:
+class _Saturation(Struct):
     egraph: TensorEGraph
     rules: Sequence[Rule]
     limits: SearchLimits

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from msgspec import Struct
+
+from accel.base.records import as_dict
 from accel.base.rewrite_choices import SECONDS
 from accel.graph.graph import Graph
 
@@ -34,8 +37,7 @@ class SearchLimits:
 class CostModel(Protocol):
     """Predicts costs on a machine."""
 
-    def cycles(self, graph: Graph) -> int:
-        """Return the predicted cycles of a graph."""
+    def cycles(self, graph: Graph) -> int: ...
 
     def node_cycles(self, graph: Graph, *, can_fuse: bool, is_exact: bool) -> int:
         """Return the predicted cycles of a graph's only node, as if it were in the middle of a network.
@@ -46,24 +48,19 @@ class CostModel(Protocol):
         """
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompiledCost:
-    """The cost of a compiled network.
-
-    Attributes:
-        cycles: simulated cycles of its programs, plus predicted cycles of the host and of switches to it.
+class CompiledCost(Struct, frozen=True, kw_only=True):
+    """``cycles`` are the simulated cycles of the programs, plus predicted cycles of the host and of switches
+    to it.
     """
 
     cycles: int
     programs: int
 
     def __str__(self) -> str:
-        """For example ``12,345 cycles in 2 programs``."""
         return f"{self.cycles:,} cycles in {self.programs} program{'' if self.programs == 1 else 's'}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompiledComparison:
+class CompiledComparison(Struct, frozen=True, kw_only=True):
     """The compiled networks with and without the search."""
 
     searched: CompiledCost
@@ -74,15 +71,13 @@ class CompiledComparison:
         return self.searched.cycles < self.greedy.cycles
 
     def describe(self) -> str:
-        """Return for example ``compiled: 9 cycles in 2 programs, 8 cycles in 1 program without the search;
-        the graph without the search is kept``."""
         kept = "the search's graph" if self.keeps_search else "the graph without the search"
         return f"compiled: {self.searched}, {self.greedy} without the search; {kept} is kept"
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "searched": asdict(self.searched),
-            "greedy": asdict(self.greedy),
+            "searched": as_dict(self.searched),
+            "greedy": as_dict(self.greedy),
             "kept": "search" if self.keeps_search else "greedy",
         }
 

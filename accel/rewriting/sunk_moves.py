@@ -6,8 +6,8 @@ stores its result where the product reads it.
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Clip, Function, Mul, Requantize, Table
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED

@@ -14,9 +14,10 @@ egglog finds matches of patterns by joins over these relations, and keeps e-node
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
+
+from msgspec import Struct, field
 
 from accel.base.errors import AccelError
 from accel.base.optional_extras import not_installed
@@ -40,8 +41,7 @@ _MOST_VARIANTS = 64
 """Combinations of operand counts for which one rule is matched."""
 
 
-@dataclass(frozen=True)
-class ENode:
+class ENode(Struct, frozen=True):
     """An operator on e-classes.
 
     Attributes:
@@ -53,8 +53,7 @@ class ENode:
     operands: tuple[int, ...]
 
 
-@dataclass
-class _Query:
+class _Query(Struct):
     """A pattern of a rule with fixed counts of operands, as an egglog rule that fills a relation.
 
     Attributes:
@@ -70,8 +69,7 @@ class _Query:
     facts: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class EMatch:
+class EMatch(Struct, frozen=True):
     """References and operator numbers of a match."""
 
     classes: tuple[int, ...]
@@ -176,11 +174,7 @@ class TensorEGraph:
         return self._known[node]
 
     def add_term(self, term: Term, rule: str, made: dict[int, int]) -> int:
-        """Add a term of a replacement, and return its reference.
-
-        Args:
-            made: references of this replacement's added terms, by identity.
-        """
+        """``made`` has the references of this replacement's added terms, by identity."""
         if isinstance(term, Value):
             return int(term.key)
         if id(term) not in made:

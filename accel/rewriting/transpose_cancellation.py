@@ -6,10 +6,11 @@ constants become (C, 1, 1) without both Transposes, which the machine supports.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Add, ChannelTable, swaps_operands
 from accel.graph.graph import Graph, Node
 from accel.graph.movement_operators import Concat, Pad, Transpose
@@ -55,8 +56,7 @@ def cancel_transposes(graph: Graph) -> Graph:
     return graph
 
 
-@dataclass
-class _Region:
+class _Region(Struct):
     """Nodes that can compute in the layout before a Transpose.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import (
     Add,
     ChannelTable,

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.base.errors import ConfigError
 from accel.core.config import SPECS, Config
@@ -26,8 +27,7 @@ _WRITES = frozenset({Wait.WRITE_DATA, Wait.WRITE_LATENCY, Wait.OUTSTANDING, Wait
 _STORE_SCRATCHPADS = [pad.name for pad in SCRATCHPADS.values() if pad.filled_by is Unit.STORE]
 
 
-@dataclass(frozen=True)
-class _Lever:
+class _Lever(Struct, frozen=True):
     waits: frozenset[Wait]
     units: tuple[Unit, ...] = tuple(Unit)
     halved: bool = False
@@ -118,7 +118,6 @@ _ZERO_STANDS_FOR = {"post_lanes": "lanes"}
 
 
 def relief(field: str, value: int, path: Sequence[Segment]) -> str:
-    """Describe the relieved cause."""
     what = f"{field} of {value_text(field, value)}"
     lever = _LEVERS[field]
     units = {unit.label for unit in lever.units}

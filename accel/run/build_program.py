@@ -4,13 +4,13 @@ import os
 import reprlib
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
 from accel.base.arguments import check_integer
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.codegen.compile_schedule import compile_schedule
 from accel.compiler.mappings.mapped_build import compile_mapped
 from accel.compiler.mappings.mapping import AUTO, PLAIN

@@ -67,7 +67,6 @@ class ResultTable:
 
 
 def import_pandas() -> Any:
-    """Import pandas, or say how to install it."""
     try:
         import pandas  # noqa: PLC0415
     except ImportError:
@@ -76,7 +75,6 @@ def import_pandas() -> Any:
 
 
 def import_arrow() -> Any:
-    """Import pyarrow, or say how to install it."""
     try:
         import pyarrow  # noqa: PLC0415
     except ImportError:

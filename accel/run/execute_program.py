@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import MachineError
 from accel.compiler.expr.compulsory_cost import Compulsory
@@ -19,8 +19,7 @@ from accel.sim.functional.scratchpads import Scratchpads
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Launch:
+class Launch(Struct, frozen=True, kw_only=True):
     """A run that has ended."""
 
     image: Image
@@ -68,7 +67,6 @@ class Launch:
 
 
 def launch(program: Image, dram: Dram, pads: Scratchpads, backend: Backend, options: RunOptions) -> Launch:
-    """Run a program as :meth:`~accel.run.backends.backend.Backend.execute` does."""
     start = time.perf_counter()
     execution = backend.execute(program, dram, pads, options)
     return Launch(

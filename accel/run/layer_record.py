@@ -1,12 +1,12 @@
 """A layer of a network's run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from msgspec import Struct
 
-@dataclass(frozen=True, kw_only=True)
-class Layer:
+
+class Layer(Struct, frozen=True, kw_only=True):
     """A layer in a current or saved run.
 
     Attributes:

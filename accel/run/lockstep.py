@@ -1,13 +1,14 @@
 """Lockstep runs a program on the simulator and on the hardware, from one state, and compares everything."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import HardwareError
+from accel.base.records import replace
 from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.events import listed_events
@@ -53,8 +54,7 @@ _GRACE_CYCLES = 100_000
 """Hardware that runs this long after its limit hangs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lockstep:
+class Lockstep(Struct, frozen=True, kw_only=True):
     """The result of a comparison.
 
     Attributes:

@@ -1,11 +1,11 @@
 """Differences between simulator and hardware."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.core.config import PAGE_BYTES
 from accel.core.events import Event, listed_events
@@ -28,8 +28,7 @@ from accel.sim.timing.timing_run import TimingRun
 _CONTEXT_EVENTS = 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(Struct, frozen=True, kw_only=True):
     """The first difference.
 
     Attributes:
@@ -155,7 +154,6 @@ def _surroundings(events: list[Event], at: int) -> Iterator[str]:
 
 
 def event_text(event: Event) -> str:
-    """Return an event as a line of text."""
     kind = event.kind.name.lower().replace("_", " ")
     value = ""
     if event.kind.name.startswith("TOKEN"):

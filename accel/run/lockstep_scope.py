@@ -1,9 +1,9 @@
 """The parts of two runs that lockstep compares."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import Enum
 
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.core.fault_causes import Cause, Fault, dram_span
 from accel.core.isa import Finish, Instruction, Load, Memory, Store, Transfer, Unit

@@ -8,12 +8,14 @@ its error for the original program.
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+from msgspec import Struct
 
 from accel.assembly.symbolic_names import PlaceNames
 from accel.base.deprecated_modules import renamed
 from accel.base.errors import AccelError
+from accel.base.records import as_dict, replace
 from accel.compiler.mappings.mapping_choice import choose_mapping
 from accel.compiler.operators.operator_registry import make_workload
 from accel.compiler.ops.workload import Workload
@@ -45,8 +47,7 @@ _MIN_SPEEDUP = 1.01
 """Smallest reported speedup."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Advice:
+class Advice(Struct, frozen=True, kw_only=True):
     """Another value of a field.
 
     Attributes:
@@ -87,11 +88,10 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        return asdict(self)
+        return as_dict(self)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SoftwareAdvice:
+class SoftwareAdvice(Struct, frozen=True, kw_only=True):
     """Another schedule for the same machine.
 
     Attributes:
@@ -107,11 +107,10 @@ class SoftwareAdvice:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        return asdict(self)
+        return as_dict(self)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdviceReport:
+class AdviceReport(Struct, frozen=True, kw_only=True):
     """The limits of a run, and changes that help.
 
     Attributes:

@@ -1,10 +1,10 @@
 """Simulate the best-ranked plans, and choose the fastest."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import fields, replace
 from typing import Any
 
 from accel.base.errors import ScheduleError
+from accel.base.records import field_names, replace
 from accel.compiler.codegen.compile_schedule import compile_schedule
 from accel.compiler.mappings.mapping_choice import MappingChoice
 from accel.compiler.operators.default_schedule import planner_of
@@ -83,5 +83,5 @@ def _choose_plans(candidates: Sequence[Candidate[Any]], most: int) -> list[Candi
 
 
 def _plan_kind(plan: Any) -> tuple[Any, ...]:
-    values = (getattr(plan, one.name) for one in fields(plan))
+    values = (getattr(plan, one) for one in field_names(plan))
     return tuple(value for value in values if isinstance(value, str | bool))

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_path
 from accel.base.errors import ConfigError, ShapeError, nearest
+from accel.base.records import replace
 from accel.base.run_choices import BACKENDS, DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS, SIMULATORS
 from accel.core.config import SPECS
 from accel.image.dram import Dram
@@ -348,5 +349,4 @@ class Program(Compiled):
 
 
 def as_program(image: Image) -> Program:
-    """Convert an image to a program."""
     return Program(**{name: getattr(image, name) for name in image.__dataclass_fields__})

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.assembly import load_assembly
 from accel.base.errors import MachineError, MismatchError, ProgramError
+from accel.base.records import replace
 from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS, UNTIMED
 from accel.core.fault_causes import Cause
 from accel.core.token_rules import Counter
@@ -32,8 +33,7 @@ TEXT_SUFFIX = ".s"
 PROGRAM_SUFFIX = ".accel"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replay:
+class Replay(Struct, frozen=True, kw_only=True):
     """The outcome of one program. ``passed`` is None if this backend does not determine it."""
 
     name: str
@@ -59,7 +59,6 @@ def load_any(path: str | Path) -> Program:
 
 
 def program_name(path: Path) -> str:
-    """Return a name for tables."""
     return path.stem if path.suffix in (TEXT_SUFFIX, PROGRAM_SUFFIX) else path.name
 
 
@@ -88,7 +87,6 @@ def _programs_in(folder: Path) -> Iterator[Path]:
 
 
 def load_test(path: str | Path) -> Program:
-    """Load a program with expected results."""
     program = load_any(path)
     if program.expected is None:
         raise ProgramError(f"program {str(path)!r} has no expected results; .expect gives them in a test")

@@ -2,16 +2,18 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import AccelError, MachineError, MismatchError
 from accel.base.html_summary import Bar, html_summary
 from accel.base.interned_sequence import Distinct
+from accel.base.records import replace
 from accel.compiler.expr.compulsory_cost import Compulsory, bound_by
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.events import Event, Timing, UnitCycles
@@ -39,8 +41,7 @@ def _byte_kind(transfer: Transfer) -> str:
     return Memory.OUT.name.lower() if isinstance(transfer, Store) else transfer.route.name.lower()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Totals:
+class Totals(Struct, frozen=True, kw_only=True):
     """Cycles without events."""
 
     cycles: int
@@ -61,8 +62,7 @@ class Totals:
         return
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arranged:
+class Arranged(Struct, frozen=True, kw_only=True):
     """How the host packs tensors for a program.
 
     Attributes:
@@ -390,7 +390,6 @@ class TimedResult(Result):
 
 
 def stalls_of(timing: Timing) -> dict[str, UnitCycles]:
-    """Return cycles in each state, by unit."""
     return {unit.label: cycles for unit, cycles in timing.unit_cycles.items()}
 
 

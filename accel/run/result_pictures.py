@@ -21,6 +21,5 @@ class Picture(Protocol):
 
 
 def picture(method: str, result: object, **options: Any) -> Any:
-    """Return the picture of a method of a result."""
     module, _, maker = _MAKERS[method].partition(":")
     return getattr(import_module(module), maker)(result, **options)

@@ -1,18 +1,19 @@
 """Figures of a run, in the order of the JSON output."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
+from msgspec import Struct
+
 from accel.base.errors import MachineError, ProgramFault
+from accel.base.records import as_dict, field_names
 from accel.core.events import UnitCycles
 from accel.core.fault_causes import Cause
 
 SCHEMA_VERSION = 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class ErrorFigures:
+class ErrorFigures(Struct, frozen=True, kw_only=True):
     """An error in a program, with instruction and cycle if known."""
 
     cause: str
@@ -32,8 +33,7 @@ class ErrorFigures:
         return cls(cause=cause, instruction=index, cycle=cycle, message=str(error))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunFigures:
+class RunFigures(Struct, frozen=True, kw_only=True):
     """The figures of a run. Most are None after an error."""
 
     schema_version: int = SCHEMA_VERSION
@@ -67,12 +67,11 @@ class RunFigures:
     error: ErrorFigures | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return as_dict(self)
 
 
-RESULT_KEYS = tuple(one.name for one in fields(RunFigures))
+RESULT_KEYS = tuple(one for one in field_names(RunFigures))
 
 
 def error_dict(error: ProgramFault) -> dict[str, Any]:
-    """Return an error as plain data."""
-    return asdict(ErrorFigures.of(error))
+    return as_dict(ErrorFigures.of(error))

@@ -1,8 +1,10 @@
 """One sentence about a run: bottleneck, lower bound, and next step."""
 
-from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec import Struct
+
+from accel.base.records import as_dict, replace
 from accel.core.config import NAMED, Config
 from accel.core.isa import Unit
 from accel.run.critical_path import Share, shares
@@ -24,8 +26,7 @@ _LATENCIES = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Headline:
+class Headline(Struct, frozen=True, kw_only=True):
     """The largest cause on the critical path, and a remedy.
 
     Attributes:
@@ -75,7 +76,7 @@ class Headline:
         return replace(self, step="")
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return as_dict(self)
 
 
 def headline(result: Result) -> Headline | None:

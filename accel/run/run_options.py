@@ -1,11 +1,12 @@
 """The options of a run."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from accel.base.arguments import check_integer
 from accel.base.errors import AccelError, nearest
+from accel.base.records import replace
 from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.image.test_scenario import Start
 from accel.sim.functional.executor import Order

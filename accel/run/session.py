@@ -7,7 +7,6 @@ with the user's objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_array, check_path, plain_array
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.core.config import Config
 from accel.image.dram import Dram

@@ -1,7 +1,7 @@
 """Tensors of a session, on the host and in DRAM."""
 
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import AccelError, ShapeError
+from accel.base.records import as_dict, replace
 from accel.image.dram import Dram
 from accel.image.image_tensor import ImageTensor
 from accel.image.packed_layout import PackedLayout
@@ -36,7 +37,7 @@ class Packing:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        return asdict(self)
+        return as_dict(self)
 
     def __str__(self) -> str:
         return (

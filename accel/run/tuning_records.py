@@ -226,7 +226,7 @@ def append_records(path: str | os.PathLike[str], records: Sequence[Record]) -> N
 
 
 class _Damage(Exception):
-    """Why a line is no record."""
+    pass
 
 
 def _record(line: bytes) -> Record:

@@ -126,5 +126,4 @@ class SecurityMiddleware:
 
 
 def refusal_response(status: int, reason: str) -> Response:
-    """Return a plain text response."""
     return Response(f"accel studio: {reason}\n", status_code=status, media_type="text/plain")

@@ -1,9 +1,10 @@
 """A state with its run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import ShapeError
 from accel.core.config import INSTRUCTION_BYTES
@@ -12,18 +13,14 @@ from accel.run.machine_advice import AdviceReport
 from accel.views.saved_run import SavedRun
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Limits of a shown state."""
-
+class Limits(Struct, frozen=True, kw_only=True):
     macs: int = 1 << 32
     instructions: int = 40_000
     cycles: int = 50_000_000
     uops: int = 1 << 26
 
 
-@dataclass(frozen=True, eq=False)
-class RenderedState:
+class RenderedState(Struct, frozen=True, eq=False, dict=True):
     """The view of a state as plain data, and functions that are called on request."""
 
     view: dict[str, Any]

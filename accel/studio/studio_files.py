@@ -105,7 +105,6 @@ class StudioFiles:
 
 
 def is_model(name: str) -> bool:
-    """Whether the suffix is a network's."""
     return Path(name).suffix.lower() in MODEL_SUFFIXES
 
 

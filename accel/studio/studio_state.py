@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Self
+
+from msgspec import Struct, field
 
 from accel.base.errors import AccelError, ShapeError, nearest
 from accel.base.json_types import kind_of
+from accel.base.records import replace
 from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.operators.declared_operator import Operator
 from accel.compiler.operators.operator_parameters import JointParameter, Parameter, ParameterKind
@@ -19,8 +21,7 @@ DEFAULT_MACHINE = "vta"
 _MAX_ENTRIES = 400
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudioState:
+class StudioState(Struct, frozen=True, kw_only=True):
     """An operator or a file, with its machine and schedule.
 
     Attributes:
@@ -43,7 +44,7 @@ class StudioState:
     def from_data(cls, data: object) -> Self:
         """Make a state from a page's data. Values are checked when used."""
         values = _object("the state", data)
-        known = tuple(cls.__dataclass_fields__)
+        known = tuple(cls.__struct_fields__)
         for name in values:
             if name not in known:
                 raise AccelError(f"the state has {name!r}; {nearest(name, known)}")

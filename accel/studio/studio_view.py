@@ -83,7 +83,6 @@ def state_view(
 
 
 def render_state(state: StudioState, limits: Limits, paths: Mapping[str, str]) -> RenderedState:
-    """Compile and run a state."""
     if state.file:
         path = _path(state, paths)
         if is_model(path) or is_network(path):

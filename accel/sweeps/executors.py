@@ -21,7 +21,6 @@ _MAX_DEATHS = 3
 
 
 def in_this_process(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-    """Run tasks in this process."""
     for index, task in enumerate(tasks):
         yield index, function(task)
 

@@ -29,7 +29,6 @@ DEFAULT_CONFIG = "gemm8x8"
 
 
 def grid_keys() -> list[str]:
-    """Return all keys of a grid."""
     timing = [RUN_PREFIX + name for name, spec in SPECS.items() if spec.kind == "timing"]
     return [*GRID_KEYS, "zip", *SPECS, *timing]
 

@@ -27,7 +27,7 @@ _ENTRIES = {"key", "figures"}
 
 
 class _DamagedLine(Exception):
-    """Reason for damage."""
+    pass
 
 
 class Journal:

@@ -3,13 +3,14 @@
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from math import log2
 from typing import Any, Literal, get_args
 
 from accel.base.errors import SweepError, nearest
 from accel.base.optional_extras import not_installed
+from accel.base.records import field_names
 from accel.core.config import SPECS
 from accel.core.isa import Unit
 from accel.core.unit_states import State
@@ -114,8 +115,7 @@ class Plot:
 
 
 def make_plot(table: Mapping[str, Any]) -> Plot:
-    """Make a plot from its attributes."""
-    known = [one.name for one in fields(Plot)]
+    known = field_names(Plot)
     for key in table:
         if key not in known:
             raise SweepError(f"a plot has {key!r}; {nearest(key, known)}")
@@ -169,7 +169,6 @@ def svg(plot: Plot, rows: Rows) -> bytes:
 
 
 def figure_svg(figure: Any) -> bytes:
-    """Return a figure as in :func:`svg`."""
     text = _svg(figure, transparent=True).decode()
     return text.replace("</style>", _dark_style() + "</style>", 1).encode()
 
@@ -216,7 +215,6 @@ def _figure_class() -> Any:
 
 
 def label(name: str) -> str:
-    """Return an axis's name of a column."""
     if name in LABELS:
         return LABELS[name]
     words = name.replace("_", " ")

@@ -6,10 +6,12 @@ Journals identify tasks by class names, field names and values (:func:`task_key`
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+
+from accel.base.records import as_dict
 from accel.base.version import __version__
 from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.operators.operator_registry import operator_of
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
 Values = tuple[tuple[str, Any], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """Configuration and schedule of a program.
 
     Attributes:
@@ -39,8 +40,7 @@ class Source:
     mapping: str = AUTO
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True, dict=True):
     """A program and its timing."""
 
     source: Source
@@ -52,8 +52,7 @@ class Run:
         return self.source.config.override(dict(self.timing), kinds=("timing",))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Synthesis:
+class Synthesis(Struct, frozen=True, kw_only=True):
     """Counts FPGA cells of a :attr:`Config.hardware`."""
 
     config: Config
@@ -64,12 +63,11 @@ Task = Run | Synthesis
 
 def task_key(task: "DataclassInstance") -> str:
     """Return a task's key in the journal, from class name and content."""
-    data = {"version": __version__, "kind": type(task).__name__, "task": asdict(task)}
+    data = {"version": __version__, "kind": type(task).__name__, "task": as_dict(task)}
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
+class Point(Struct, frozen=True, kw_only=True):
     """A row of the table: a run, and perhaps a synthesis.
 
     ``labels`` do not affect figures.
@@ -103,5 +101,4 @@ class Point:
 
 
 def settings_of(points: Sequence[Point]) -> list[str]:
-    """Return all columns of :meth:`Point.settings`."""
     return list({name: None for point in points for name in point.settings()})

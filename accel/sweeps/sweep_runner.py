@@ -65,7 +65,6 @@ def run_sweep(
 
 
 def journal_remarks(log: Journal, *, has_missing: bool) -> list[str]:
-    """Return remarks on damaged lines."""
     remarks = ["its last line had been cut off; that point is measured again"] if log.dropped else []
     if not has_missing:
         return remarks

@@ -130,7 +130,6 @@ def import_parquet() -> tuple[Any, Any]:
 
 
 def as_text(name: str, value: Any) -> str:
-    """Format a value."""
     if value is None:
         return ""
     if name.endswith("utilization") or name.endswith("fraction"):

@@ -31,7 +31,6 @@ def check_figures(figures: object) -> Figures:
 
 
 def is_synthesis(figures: Figures) -> bool:
-    """Whether figures are of a synthesis."""
     return all(name.startswith(CELLS) for name in figures)
 
 

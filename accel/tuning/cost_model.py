@@ -57,7 +57,6 @@ class CostModel:
 
     Args:
         earlier: groups of earlier records to learn from.
-        seed: of the trees' samples.
     """
 
     def __init__(self, earlier: Sequence[Group] = (), seed: int = 0) -> None:

@@ -37,7 +37,6 @@ class Explorer(ABC):
     """Proposes points of a space.
 
     Args:
-        seed: of all random choices.
         earlier: points of other computations, for cost models.
     """
 

@@ -10,10 +10,11 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from multiprocessing import get_context
 from types import FrameType, TracebackType
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import AccelError, ScheduleError
 from accel.compiler.codegen.compile_schedule import compile_schedule
@@ -33,8 +34,7 @@ _DEATH = "the worker process died while it measured this schedule"
 DEFAULT_TIMEOUT = 120
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """Cycles or an error, and the seconds of the measurement."""
 
     cycles: int | None = None
@@ -43,11 +43,10 @@ class Outcome:
 
 
 class _TimedOut(Exception):
-    """A measurement takes too long."""
+    pass
 
 
 def measure_schedule(schedule: Schedule, config: Config) -> Outcome:
-    """Compile a schedule, and simulate its timing."""
     begin = time.perf_counter()
     try:
         image = compile_schedule(schedule, config)

@@ -5,12 +5,12 @@ example at borders of a picture, count as true. More than ``_MAX_ITERATIONS`` di
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from accel.compiler.codegen.dram_map import block_count, place_buffers
 from accel.compiler.expr.linear_expressions import variables
@@ -45,8 +45,7 @@ _INSTRUCTION_CYCLES = 4.0
 FloatArray = npt.NDArray[np.float64]
 
 
-@dataclass(kw_only=True)
-class ScopeCounts:
+class ScopeCounts(Struct, kw_only=True):
     """Counts of one scratchpad.
 
     Attributes:
@@ -63,19 +62,16 @@ class ScopeCounts:
     bytes: float = 0.0
 
 
-@dataclass(kw_only=True)
-class NestProfile:
+class NestProfile(Struct, kw_only=True):
     """Counts of a nest.
 
     Attributes:
         scopes: by name, see :data:`SCOPES`.
         other_bytes: of LOADs into other scratchpads.
         load_rows: of all LOADs.
-        stores, store_bytes: STOREs and their bytes.
         products, product_slots: GEMM instructions and their slots.
         alu, alu_slots: ALU instructions and their slots.
         resets: slots to set sums to zero.
-        threads: virtual threads.
         largest_loop: iterations of the outermost loop.
     """
 
@@ -101,8 +97,7 @@ class NestProfile:
         return sum(one.loads for one in self.scopes.values())
 
 
-@dataclass(frozen=True)
-class _Point:
+class _Point(Struct, frozen=True):
     """Iterations of a statement.
 
     Attributes:
@@ -140,11 +135,7 @@ def profile_schedule(schedule: Schedule, config: Config) -> NestProfile:
 
 
 def profile_nest(nest: Nest, config: Config) -> NestProfile:
-    """Return the counts of a nest.
-
-    Raises:
-        ScheduleError: buffers do not fit the scratchpads.
-    """
+    """Return the counts, or raise a ScheduleError if buffers do not fit the scratchpads."""
     elements = buffer_elements(nest)
     place_buffers(nest.locals, elements)
     profile = NestProfile(scopes={name: ScopeCounts() for name in SCOPES})

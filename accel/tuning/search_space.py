@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import AccelError, ScheduleError, TuningError
+from accel.base.records import as_dict, field_names
 from accel.compiler.expr.expression_data import expression_to_data
 from accel.compiler.expr.tensor_expressions import Tensor
 from accel.compiler.mappings.mapping import PLAIN, OperatorMapping
@@ -38,7 +38,6 @@ class SearchSpace(ABC):
     """Points of a computation on a machine.
 
     Attributes:
-        name: of the computation.
         outputs: of the scheduled computation.
         source: outputs of the user's computation, before a mapping.
     """
@@ -50,7 +49,6 @@ class SearchSpace(ABC):
     mapping: str = PLAIN
     knobs: tuple[Knob, ...]
     default_point: Point | None = None
-    """The default schedule, if any."""
     predicts_cheaply = False
     """Whether the model predicts without lowering a schedule."""
 
@@ -148,11 +146,7 @@ class SearchSpace(ABC):
     # --- random steps ------------------------------------------------------------------------------------
 
     def random_point(self, rng: Generator) -> Point:
-        """Return a random valid point.
-
-        Raises:
-            TuningError: no valid point was found.
-        """
+        """Return a random valid point, or raise a TuningError if none is found."""
         valid = self.valid_points
         if valid is not None:
             if not valid:
@@ -287,10 +281,10 @@ class PlanSpace(SearchSpace):
         plans: dict[Any, float] = {}
         for candidate in every:
             plans.setdefault(candidate.plan, candidate.prediction.cycles)
-        rows = [asdict(plan) for plan in plans]
+        rows = [as_dict(plan) for plan in plans]
         self.knobs = tuple(
-            Knob(name=one.name, values=tuple(sorted({row[one.name] for row in rows})))
-            for one in fields(next(iter(plans)))
+            Knob(name=one, values=tuple(sorted({row[one] for row in rows})))
+            for one in field_names(next(iter(plans)))
         )
         index = [{value: n for n, value in enumerate(one.values)} for one in self.knobs]
         points = [

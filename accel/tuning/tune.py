@@ -264,7 +264,6 @@ def _earlier(
 
 
 def _measure_default(space: SearchSpace, measurer: Measurer) -> Trial | None:
-    """Measure the planner's first choice, if any."""
     point = space.default_point
     return None if point is None else _measured(space, [point], measurer)[0]
 

@@ -1,8 +1,9 @@
 """States, instructions, tokens and bursts of a run."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from accel.core.events import UnitCycles
 from accel.core.isa import Unit
@@ -127,8 +128,7 @@ class Burst(NamedTuple):
         return max(0, min(self.stop, cycle) - self.start) // self.cycles_per_beat
 
 
-@dataclass(frozen=True, kw_only=True)
-class Activity:
+class Activity(Struct, frozen=True, kw_only=True):
     """Everything that the units did in a run.
 
     Attributes:

@@ -1,9 +1,10 @@
 """Recorded runs with the data of pictures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from accel.assembly.instruction_comments import Annotator
 from accel.base.errors import AccelError
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from accel.run.machine_advice import AdviceReport
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnalyzedRun:
+class AnalyzedRun(Struct, frozen=True, kw_only=True, dict=True):
     """A recorded run and what its units did, for timelines, traces and reports.
 
     Attributes:

@@ -1,7 +1,8 @@
 """DRAM traffic by tensor."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.core.config import INSTRUCTION_BYTES
 from accel.core.instruction_access import dram_rows
@@ -11,8 +12,7 @@ from accel.views.analyzed_run import AnalyzedRun
 INSTRUCTIONS = "instructions"
 
 
-@dataclass(kw_only=True)
-class TensorTraffic:
+class TensorTraffic(Struct, kw_only=True):
     """Traffic of a tensor, region or address range.
 
     Attributes:

@@ -162,7 +162,6 @@ def _pad_intervals(
 
 
 def busy_extents(intervals: Sequence[BusyInterval]) -> dict[int, tuple[int, int]]:
-    """Return first start and last stop by instruction."""
     found: dict[int, tuple[int, int]] = {}
     for start, stop, index in intervals:
         found[index] = (found.get(index, (start, stop))[0], stop)

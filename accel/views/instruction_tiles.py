@@ -22,8 +22,6 @@ _NO_TRANSFER = -1
 
 
 class Operands(NamedTuple):
-    """Known tiles of an instruction."""
-
     target: tuple[Tile, ...]
     sources: tuple[Tile, ...]
 

@@ -15,7 +15,6 @@ _BAR_PIXELS = 160
 
 
 def scratchpads_html(run: AnalyzedRun) -> str:
-    """Return charts of occupied elements."""
     config = run.image.config
     levels = occupancy(run.touches, run.activity.slices, config)
     names = listed_scratchpads(config)
@@ -50,7 +49,6 @@ def _occupancy_chart(run: AnalyzedRun, name: str, levels: Levels) -> str:
 
 
 def dram_html(run: AnalyzedRun) -> str:
-    """Return a table of bytes by tensor."""
     entries = dram_traffic(run)
     max_bus = max((one.bus for one in entries), default=0) or 1
     rows = [_traffic_row(one, max_bus) for one in entries if one.moved]

@@ -47,9 +47,6 @@ def widget(result: Result, *, name: str | None = None) -> Any:
 
     Its trait ``view`` is a :func:`~accel.views.run_report.run_view`.
 
-    Args:
-        result: with simulated time.
-
     Raises:
         AccelError: time was not simulated, or anywidget is not installed.
     """

@@ -20,7 +20,6 @@ def check_page_path(what: str, path: str | Path) -> None:
 
 
 def sections_data(sections: Sequence[Section]) -> list[dict[str, str]]:
-    """Return sections as plain data."""
     return [{"name": name, "heading": heading, "html": html} for name, heading, html in sections]
 
 
@@ -43,5 +42,4 @@ def sections_page(title: str, facts: str, sections: Sequence[Section]) -> str:
 
 
 def page_style() -> str:
-    """Return the style sheet of pages with sections."""
     return asset("page.css") + asset("report.css") + asset("chart.css")

@@ -29,7 +29,6 @@ _MIN_BANDWIDTH_CYCLES = 32
 
 
 def trace_bytes(run: AnalyzedRun, *, compress: bool = False) -> bytes:
-    """Return the trace as JSON."""
     entries = (json.dumps(entry, separators=(",", ":")) for entry in trace_events(run))
     figures = json.dumps(_about(run))
     text = (

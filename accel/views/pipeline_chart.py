@@ -5,9 +5,10 @@ import gzip
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from accel.core.isa import Alu, Instruction, Products, Transfer, Unit
 from accel.core.token_rules import Counter
@@ -22,7 +23,6 @@ OVERVIEW_HEIGHT = 24
 """Shows the whole run."""
 AXIS_HEIGHT = 24
 STATE_BAND_HEIGHT = 9
-"""Shows states."""
 TRACK_GAP = 24
 """Room for arrows of tokens."""
 LEGEND_HEIGHT = 52
@@ -34,8 +34,7 @@ _MAX_ROWS = 16
 """Further instructions in flight share the last row."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Track:
+class Track(Struct, frozen=True, kw_only=True):
     """A unit's rows of instructions and band of states. ``top`` is in pixels."""
 
     unit: Unit

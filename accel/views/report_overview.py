@@ -19,7 +19,6 @@ _MIN_LABELLED_SHARE = 0.06
 
 
 def verdict_html(run: AnalyzedRun) -> str:
-    """Return headline, end, comparison with numpy, and token check."""
     found = headline(run.result)
     shown_headline = (
         "" if found is None else f'<p class="headline">{escape(found.with_advice(run.advised).text)}</p>'
@@ -75,7 +74,6 @@ def _comparison_row(run: AnalyzedRun) -> list[VerdictRow]:
 
 
 def units_html(activity: Activity) -> str:
-    """Return bars by state and tables by reason."""
     cycles = max(1, activity.cycles)
     parts = ['<div class="bars">']
     for unit in Unit:

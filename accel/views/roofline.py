@@ -1,6 +1,6 @@
 """The roofline of a run."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from accel.base.errors import AccelError
 from accel.core.config import Config
@@ -15,8 +15,7 @@ _AXIS_FACTOR = 4.0
 _PEAK_FACTOR = 2.2
 
 
-@dataclass(frozen=True, kw_only=True)
-class Roofline:
+class Roofline(Struct, frozen=True, kw_only=True):
     """A run and its limits. Intensities are MACs per byte on the busier direction of the bus.
 
     Attributes:

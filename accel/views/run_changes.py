@@ -87,7 +87,6 @@ def layer_changes(a: SavedRun, b: SavedRun) -> list[LayerChange]:
 
 
 def program_changes(a: SavedRun, b: SavedRun) -> list[Change[int]]:
-    """Compare cycles by program."""
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for side, run in enumerate((a, b)):
         for one in run.layers:

@@ -104,7 +104,6 @@ def run_view(run: AnalyzedRun, *, is_static: bool = False) -> dict[str, Any]:
 
 
 def sequence_view(sequence: RunSequence) -> dict[str, Any]:
-    """View several runs."""
     sections = [
         ("timeline", "Timeline", _timeline()),
         ("units", "Where the cycles went", units_html(sequence.activity)),

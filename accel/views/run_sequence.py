@@ -1,9 +1,10 @@
 """Consecutive runs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+
+from msgspec import Struct
 
 from accel.core.isa import Instruction, Unit
 from accel.core.token_rules import Counter
@@ -12,8 +13,7 @@ from accel.views.activity_records import NO_INSTRUCTION, Activity
 from accel.views.analyzed_run import AnalyzedRun
 
 
-@dataclass(frozen=True)
-class RunSequence:
+class RunSequence(Struct, frozen=True, dict=True):
     """Consecutive runs, for example programs of a network, as one timeline."""
 
     runs: tuple[AnalyzedRun, ...]

@@ -10,7 +10,7 @@ import io
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from accel.base.arguments import check_path
 from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError, ProgramError
+from accel.base.records import as_dict
 from accel.core.config import Config, from_dict
 from accel.core.isa import Unit
 from accel.image.image import RUN_FORMAT, Image
@@ -170,13 +171,13 @@ class SavedRun:
             "overrides": dict(self.overrides),
             "seed": self.seed,
             "figures": dict(self.figures),
-            "traffic": [asdict(one) for one in self.traffic],
+            "traffic": [as_dict(one) for one in self.traffic],
             "units": units,
             "causes": causes,
             "tensors": tensors,
             "segments": len(segments),
             "parts": self.states.shape[1],
-        } | ({"layers": [asdict(one) for one in self.layers]} if self.layers else {})
+        } | ({"layers": [as_dict(one) for one in self.layers]} if self.layers else {})
         content = json.dumps(manifest).encode()
         members = [("critical.bin", segments.tobytes()), ("states.bin", self.states.astype(SHARE).tobytes())]
         buffer = io.BytesIO()

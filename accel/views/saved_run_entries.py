@@ -6,7 +6,6 @@ ProgramError for a wrong entry.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from accel.base.errors import ProgramError
 from accel.base.json_types import shown
+from accel.base.records import field_names
 from accel.core.events import UnitCycles
 from accel.core.isa import Unit
 from accel.core.unit_states import State
@@ -48,7 +48,6 @@ def read_text(data: Any, key: str) -> str:
 
 
 def read_count(data: Any, key: str, part: str = "manifest") -> int:
-    """Return an integer in 0..2**63-1."""
     value = _present(data, key)
     if type(value) is not int or not 0 <= value <= _MAX_INTEGER:
         raise _wrong(key, value, "an integer in 0..2**63-1", part)
@@ -56,12 +55,10 @@ def read_count(data: Any, key: str, part: str = "manifest") -> int:
 
 
 def read_optional_count(data: Any, key: str) -> int | None:
-    """Return an integer in 0..2**63-1, or None."""
     return None if data.get(key) is None else read_count(data, key)
 
 
 def read_number(data: Any, key: str, part: str = "manifest") -> float:
-    """Return a finite number in 0..2**63-1."""
     value = _present(data, key)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= _MAX_INTEGER:  # false for NaN, too
@@ -70,7 +67,6 @@ def read_number(data: Any, key: str, part: str = "manifest") -> float:
 
 
 def read_seed(data: Any) -> int | None:
-    """Return the seed, or None."""
     value = data.get("seed")
     if value is not None and (type(value) is not int or value < 0 or value.bit_length() > _MAX_SEED_BITS):
         raise _wrong("seed", value, f"an integer from 0 on, of at most {_MAX_SEED_BITS} bits, or null")
@@ -78,7 +74,6 @@ def read_seed(data: Any) -> int | None:
 
 
 def read_digest(data: Any, key: str) -> str:
-    """Return a SHA-256 in hexadecimal."""
     text = read_entry(data, key, str)
     if not _DIGEST.fullmatch(text):
         raise _wrong(key, text, "a SHA-256 digest of 64 hexadecimal digits")
@@ -86,13 +81,11 @@ def read_digest(data: Any, key: str) -> str:
 
 
 def read_overrides(data: Any) -> dict[str, str]:
-    """Return the fields set for the run."""
     overrides = read_entry(data, "overrides", dict)
     return {_printable(name): read_text(overrides, name) for name in overrides}
 
 
 def read_traffic(data: Any) -> tuple[TensorTraffic, ...]:
-    """Return the traffic by tensor."""
     return tuple(
         TensorTraffic(
             name=read_text(one, "name"),
@@ -105,7 +98,6 @@ def read_traffic(data: Any) -> tuple[TensorTraffic, ...]:
 
 
 def read_layers(data: Any) -> tuple[Layer, ...]:
-    """Return the layers of a network."""
     return tuple(_layer(one) for one in read_entry(data, "layers", list))
 
 
@@ -129,7 +121,6 @@ _PART = "figures"
 
 
 def read_figures(data: Any) -> dict[str, Any]:
-    """Return the known figures."""
     figures = read_entry(data, "figures", dict)
     found = {
         key: None if figures[key] is None else reader(figures, key)
@@ -145,7 +136,7 @@ def read_figures(data: Any) -> dict[str, Any]:
 
 def _figure_readers() -> dict[str, _Reader]:
     hints = get_type_hints(RunFigures)
-    return {one.name: _reader_of(hints[one.name]) for one in fields(RunFigures)}
+    return {one: _reader_of(hints[one]) for one in field_names(RunFigures)}
 
 
 def _reader_of(hint: Any) -> _Reader:

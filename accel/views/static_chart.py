@@ -38,7 +38,6 @@ _MAX_TICKS = 10
 
 
 def static_elements(run: AnalyzedRun) -> str:
-    """Return the elements of the chart."""
     return "\n".join(_elements(run))
 
 

@@ -22,7 +22,6 @@ MOST_ROWS = 48
 
 
 def state_glyphs(*, ascii_only: bool) -> Mapping[State, str]:
-    """Return a character by state."""
     return _ASCII_GLYPHS if ascii_only else _GLYPHS
 
 

@@ -90,7 +90,6 @@ def _parameter_text(name: str, value: object) -> str:
 
 
 def run_facts(run: AnalyzedRun) -> str:
-    """Return the main figures in one line."""
     result = run.result
     facts = [f"{result.cycles:,} cycles", f"{len(result.instructions):,} instructions"]
     if result.error is not None:
@@ -116,7 +115,7 @@ def chart_tools() -> str:
 
 
 def chart_svg(run: AnalyzedRun, *, size: str, style: str = "", scripts: str = "") -> str:
-    """Return the chart. ``style`` and ``scripts`` are for charts without a page."""
+    """``style`` and ``scripts`` are for charts without a page."""
     return _SVG.substitute(
         width=CHART_WIDTH,
         height=chart_height(run.activity),
@@ -138,7 +137,6 @@ def timeline_svg(run: AnalyzedRun) -> str:
 
 
 def timeline_html(run: AnalyzedRun) -> str:
-    """Return a page with buttons."""
     title = run_title(run)
     size = f'width="100%" height="{chart_height(run.activity)}"'
     return html_page(

@@ -77,8 +77,7 @@ class _Start(NamedTuple):
 
 
 class Addresses:
-    """The elements of all buffers, the first elements of scratchpad buffers, and pointers to parts of
-    them."""
+    """The elements of all buffers, and pointers to parts of them."""
 
     def __init__(self, nest: Nest) -> None:
         self.elements = buffer_elements(nest)
@@ -92,7 +91,6 @@ class Addresses:
         """Keeps objects alive whose ids are keys of the caches above."""
 
     def pointer(self, region: Region, box: list[IterVar], env: Env) -> AccessPtr:
-        """Return a pointer to a region, with strides for the variables of ``box``."""
         place = self.place(region, self.elements[region.buffer])
         steps = self._strides(place, env)
         base = self._local(region, place, steps, env)
@@ -136,8 +134,7 @@ class Addresses:
         return self._start(place, steps, self.bases[buffer], apart).at(region, env)
 
     def _start(self, place: Place, steps: tuple[int, ...], first: int, apart: int) -> _Start:
-        """Return the start of a region in a buffer that starts at ``first``, with copies ``apart`` elements
-        apart."""
+        """The buffer starts at ``first``, and its copies are ``apart`` elements apart."""
         key = (id(place), steps)
         found = self._starts.get(key)
         if found is None:

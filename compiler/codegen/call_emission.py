@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.compiler.codegen.emission_state import EmissionState
 from accel.compiler.codegen.perfect_nests import Box, operand_regions
 from accel.compiler.expr.guarded_loops import Ranges, alike, boxes
@@ -36,7 +36,7 @@ class CallGroup(NamedTuple):
 
 
 class _BoxOperands(NamedTuple):
-    """The inputs of the emission of one box.
+    """The operands of one box.
 
     Attributes:
         taps: for each operand with taps, their number and the elements from one to the next.
@@ -107,7 +107,6 @@ class CallEmission:
         return [self.group(leaf, *one) for one in together or [((), [part]) for part in parts]]
 
     def group(self, leaf: Call | AluCall, loops: tuple[int, ...], parts: list[Ranges]) -> CallGroup:
-        """Return a group of boxes that have equal extents along ``loops``."""
         deciding = self._values(leaf, {var: None for part in parts for var in part})
         return CallGroup(parts, Derived(deciding, lambda env: self._emission(leaf, loops, parts, env)))
 
@@ -161,7 +160,7 @@ class CallEmission:
     def _with_taps(
         self, leaf: Call, pointers: tuple[AccessPtr, ...], env: Mapping[IterVar, int]
     ) -> tuple[tuple[AccessPtr, ...], list[tuple[int, int]]]:
-        """Return a call's pointers with their taps, and the taps and steps that SET.ACC needs."""
+        """Return the pointers with their taps, and the taps and steps for SET.ACC."""
         found = []
         settings = []
         for pointer, region, dims in zip(pointers, operand_regions(leaf), leaf.dims, strict=True):
@@ -190,7 +189,6 @@ class CallEmission:
 
 
 def _join(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
-    """Join GEMMs or MACs that differ only in their micro-ops, if possible."""
     every = [item for part in found for item in part]
     gemms = [item.instruction for item in every if isinstance(item.instruction, Gemm | Mac)]
     templates = {replace(gemm, uop_end=0) for gemm in gemms}

@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
 from accel.base.arguments import check_array, check_mapping
 from accel.base.errors import ShapeError, nearest
+from accel.base.records import replace
 from accel.compiler.codegen.dram_map import DramMap
 from accel.compiler.codegen.linked_stream import linked_stream
 from accel.compiler.codegen.nest_emission import Emission
@@ -90,7 +90,6 @@ def compile_schedule(
 def reorder_effects(
     schedule: Schedule, config: Config, *, fold: bool = True, without: Collection[str] = ()
 ) -> list[PassEffect]:
-    """Compile a schedule up to its instructions, and return the effect of each reorder pass."""
     off = checked_pass_names(without)
     emission = Emission(run_passes(Compilation(schedule=schedule, folds_bias=fold)).nest, config)
     return list(pass_effects(emission.program(), off))

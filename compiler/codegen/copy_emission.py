@@ -1,11 +1,11 @@
 """Emission of copies between DRAM and scratchpads as LOADs and STOREs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import IntEnum
 from typing import NamedTuple
 
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.codegen.block_addresses import Dimension, Place
 from accel.compiler.codegen.dram_map import DramTensor, transfer_memory
 from accel.compiler.codegen.emission_state import EmissionState
@@ -18,14 +18,13 @@ from accel.core.instruction_access import dram_rows
 from accel.core.isa import SetAcc, SetInp, SetWgt
 
 MAX_CACHED_TRANSFERS = 1 << 16
-"""Cached transfers of one copy. Later iterations often transfer the same data again."""
+"""Per copy. Later iterations often transfer the same data again."""
 
 
 class _CopyPlan(NamedTuple):
     """The part of a copy that is the same in all iterations.
 
     Attributes:
-        is_store: whether it goes from a scratchpad to DRAM.
         dram_place: address of the DRAM region, in the scratchpad's elements.
         strides: DRAM elements from one copied block to the next along each dimension.
     """
@@ -44,7 +43,7 @@ class _Transfer(NamedTuple):
     """A copy for fixed values of the loop variables.
 
     Attributes:
-        content: the buffer's values afterwards, see :class:`~...emission_state.BufferContents`.
+        content: the buffer's values afterwards, see ``BufferContents``.
     """
 
     emitted: Sequence[Emitted] = ()
@@ -135,7 +134,6 @@ class CopyEmission:
         )
 
     def _emit_settings(self, node: Copy) -> None:
-        """Emit the SET of a LOAD's signedness and zero point."""
         scope = node.target.buffer.scope
         if scope is None or not self._state.config.post or node.source.buffer.dtype == "int32":
             return

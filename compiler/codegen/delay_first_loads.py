@@ -16,14 +16,13 @@ No instruction moves: the wait becomes a token.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 
+from accel.base.records import replace
 from accel.compiler.codegen.reorder_pass import EmittedProgram, ReorderPass
 from accel.core.isa import Load, Unit
 
 
-@dataclass(frozen=True)
-class DelayFirstLoads(ReorderPass):
+class DelayFirstLoads(ReorderPass, frozen=True):
     """Let first LOADs of the load unit wait for the compute unit's instruction before the other LOAD."""
 
     name = "delay-first-loads"

@@ -1,12 +1,12 @@
 """Addresses of scratchpad buffers, and of tensors, micro-ops and instructions in DRAM."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from math import prod
 
 import numpy as np
+from msgspec import Struct, field
 
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.scalar_expressions import BYTES
@@ -19,12 +19,10 @@ from accel.image.dram_references import Part
 from accel.image.packed_layout import PackedLayout, blocked
 
 
-@dataclass(frozen=True, kw_only=True)
-class DramTensor:
+class DramTensor(Struct, frozen=True, kw_only=True, dict=True):
     """One packed copy of a tensor.
 
     Attributes:
-        part: its number among the parts of DRAM.
         memory: the memory id by whose elements it is addressed.
     """
 
@@ -36,12 +34,10 @@ class DramTensor:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """Elements from block to block along each dimension of the plain tensor."""
         return row_major(self.layout.packed[: len(self.layout.shape)])
 
 
 def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of a row-major array."""
     strides = []
     step = 1
     for size in reversed(sizes):
@@ -51,7 +47,7 @@ def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_room(outputs: Sequence[Tensor], config: Config) -> None:
-    """Refuse tensors that are too large for DRAM in any layout, before time is spent on them."""
+    """Refuse tensors that fit DRAM in no layout, before time is spent on them."""
     kept = [t for t in producers(outputs) if isinstance(t.op, Placeholder) or t in outputs]
     least = PAGE_BYTES + sum(prod(t.shape) * np.dtype(t.dtype).itemsize for t in kept)
     if least > config.mem_size:
@@ -61,8 +57,7 @@ def check_room(outputs: Sequence[Tensor], config: Config) -> None:
         )
 
 
-@dataclass
-class DramMap:
+class DramMap(Struct):
     """The parts of DRAM, by default page-aligned from the second page on. Instructions refer to parts by
     number."""
 
@@ -86,7 +81,6 @@ class DramMap:
         return self.parts[tensor.part].offset
 
     def place(self, buffer: Buffer, element: Element, memory: IntEnum) -> DramTensor:
-        """Reserve room for a tensor in one layout, once."""
         key = (buffer, element)
         if key not in self.tensors:
             layout = blocked(buffer.shape, element)
@@ -100,7 +94,6 @@ class DramMap:
 
 
 def transfer_memory(dram: Buffer, local: Buffer, *, store: bool) -> IntEnum:
-    """Return the memory id of a transfer between a tensor and a scratchpad buffer."""
     if store:
         return Memory.OUT if dram.dtype in BYTES else Memory.ACC
     assert local.scope is not None

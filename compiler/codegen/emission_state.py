@@ -17,10 +17,9 @@ SetT = TypeVar("SetT", bound=Set)
 
 
 class EmissionState:
-    """The state that the emitters of calls, copies and STOREs share.
+    """The state that all emitters share.
 
     Attributes:
-        emitted: the instructions so far, in program order.
         unstarted: the accumulators that their next product overwrites, or None on machines with ``post=0``.
         rereads: whether the program loads a tensor from DRAM that it stores there.
     """
@@ -35,7 +34,6 @@ class EmissionState:
         self.contents = BufferContents()
         self.rereads = _rereads(nest)
         self._settings: dict[type[Set], Set] = {}
-        """The last SET of each kind."""
 
     def setting(self, kind: type[SetT]) -> SetT:
         found = self._settings.get(kind, kind())
@@ -43,7 +41,6 @@ class EmissionState:
         return found
 
     def set(self, node: Node, *settings: Set) -> None:
-        """Emit SETs, except those that change nothing."""
         for one in settings:
             if self.setting(type(one)) != one:
                 self._settings[type(one)] = one

@@ -1,8 +1,8 @@
 """Cut a tile's epilogue into pieces of neighbouring accumulators."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from accel.base.records import replace
 from accel.compiler.codegen.instruction_cutting import (
     AccumulatorRange,
     NumberedPiece,
@@ -38,12 +38,11 @@ def cut_epilogue(
 
 
 def enclosing_range(ranges: Sequence[AccumulatorRange]) -> AccumulatorRange:
-    """Return the smallest range that holds all ranges."""
     return min(begin for begin, _ in ranges), max(end for _, end in ranges)
 
 
 def is_independent(one: Emitted, own: AccumulatorRange, tile: AccumulatorRange) -> bool:
-    """Return whether a piece of an ALU pass touches no accumulator of the tile's other pieces.
+    """Whether an ALU piece touches no accumulator of the tile's other pieces.
 
     Such pieces may run in any order.
     """

@@ -1,10 +1,10 @@
 """Cut one instruction into several that do the same work together."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.compiler.target.emitter_registry import Emitted
 from accel.core.instruction_access import COLUMNS
 from accel.core.isa import Alu, Gemm, Load, Loops, Mac, Store
@@ -17,33 +17,29 @@ NumberedPiece = tuple[int, Emitted]
 
 
 def start_of_run(emitted: Sequence[Emitted], end: int, belongs: Callable[[Emitted], bool]) -> int:
-    """Return the start of the run of instructions before ``end`` that all belong to it."""
     while end and belongs(emitted[end - 1]):
         end -= 1
     return end
 
 
 def end_of_run(emitted: Sequence[Emitted], begin: int, belongs: Callable[[Emitted], bool]) -> int:
-    """Return the end of the run of instructions from ``begin`` that all belong to it."""
     while begin < len(emitted) and belongs(emitted[begin]):
         begin += 1
     return begin
 
 
 def multiplies(one: Emitted) -> bool:
-    """Return whether an instruction computes products."""
     return isinstance(one.instruction, Gemm | Mac) and one.instruction.multiplies
 
 
 def range_of_store(one: Emitted) -> AccumulatorRange:
-    """Return the accumulators that a STORE reads."""
     store = one.instruction
     assert isinstance(store, Store)
     return store.sram_base, store.sram_base + store.sram_elements
 
 
 def accumulator_span(one: Emitted, operand: str) -> AccumulatorRange:
-    """Return the smallest range with all accumulators of an operand, ``dst`` or ``src``."""
+    """The operand is ``dst`` or ``src``."""
     loops = one.instruction
     assert isinstance(loops, Loops)
     column = one.uops[:, COLUMNS[operand]]
@@ -55,7 +51,7 @@ def accumulator_span(one: Emitted, operand: str) -> AccumulatorRange:
 def cut_by_accumulators(
     one: Emitted, ranges: Sequence[AccumulatorRange], *, twice: bool = False
 ) -> list[NumberedPiece]:
-    """Cut a computation into pieces in order, each of which writes accumulators of one range only.
+    """Cut a computation into ordered pieces that write one range each.
 
     Pieces are iterations of the outer loop, of the inner loop, or micro-ops. For example, a GEMM with
     ``iter_out=3`` and ``dst_factor_out=4`` becomes three GEMMs for the ranges 0..4, 4..8 and 8..12. If
@@ -85,7 +81,6 @@ def cut_by_accumulators(
 def _cut_twice(
     one: Emitted, loops: Loops, ranges: Sequence[AccumulatorRange], sizes: Sequence[int]
 ) -> list[NumberedPiece]:
-    """Cut into single iterations of one dimension, and each of these along another."""
     if isinstance(loops, Alu) and not loops.use_imm:
         written, read = accumulator_span(one, "dst"), accumulator_span(one, "src")
         if written[0] < read[1] and read[0] < written[1]:
@@ -106,8 +101,8 @@ def _cut_twice(
 
 
 def _piece(one: Emitted, loops: Loops, dimension: int, where: np.ndarray) -> Emitted:
-    """Return the piece with the ascending numbers ``where`` of micro-ops (``dimension`` 0), or of iterations
-    of the outer (1) or inner loop (2)."""
+    """``where`` are ascending numbers of micro-ops (``dimension`` 0), or of iterations of the outer (1) or
+    inner loop (2)."""
     if dimension == 0:
         uops = one.uops[where]
         return replace(one, instruction=replace(loops, uop_end=len(uops)), uops=uops)

@@ -22,7 +22,8 @@ front of the pieces, because they do not touch accumulators.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.compiler.codegen.epilogue_pieces import cut_epilogue, enclosing_range, is_independent, row_lengths
 from accel.compiler.codegen.instruction_cutting import (
@@ -45,10 +46,7 @@ Loading more would take longer than the reset waits. Products that have more mic
 keep this number."""
 
 
-@dataclass(frozen=True)
-class InterleaveEpilogues(ReorderPass):
-    """Interleave a tile's ALU passes and STOREs with the reset and first products of the next tile."""
-
+class InterleaveEpilogues(ReorderPass, frozen=True):
     name = "interleave-epilogues"
     reason = (
         "A tile waits for the STOREs of its first accumulators, and not for those of the whole previous tile."
@@ -79,12 +77,11 @@ def _interleaved(emitted: Sequence[Emitted], max_micro_ops: int) -> list[Emitted
     return result
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Boundary:
+class _Boundary(Struct, frozen=True, kw_only=True):
     """The end of a tile and the start of the next one.
 
     Attributes:
-        begin: position of the first of ``passes`` in the new program.
+        begin: position of ``passes`` in the new program.
         resets, products: instructions of the next tile. ``products`` is its first product, or empty.
         resets_end: position after ``resets`` and the LOADs that follow them.
     """

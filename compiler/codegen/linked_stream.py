@@ -4,9 +4,8 @@ Instructions refer to parts of DRAM until the end. Dependences are analysed at t
 parts never overlap, wherever they are.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from accel.base.interned_sequence import Distinct
 from accel.compiler.codegen.dram_map import DramMap
@@ -25,8 +24,7 @@ from accel.image.provenance import Kind, Provenance, Statement
 from accel.proof.shared_dram import SharedDram
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stream:
+class Stream(Struct, frozen=True, kw_only=True):
     """A program at its default addresses.
 
     Attributes:
@@ -88,7 +86,7 @@ _SPECIAL: tuple[Kind, ...] = ("micro-ops", "tokens", "finish")
 
 
 def _provenance(emission: Emission, placed: PlacedUops, ordered: Numbers, origins: Origins) -> Provenance:
-    """Return the origins of all instructions and FINISH. ``ordered`` has their numbers in ``placed``."""
+    """``ordered`` has the instructions' numbers in ``placed``."""
     micro_ops, tokens, finish = (len(emission.statements) + n for n in range(len(_SPECIAL)))
     statements = _by_source(placed.items.column(lambda one: one.statement), placed.sources, micro_ops)
     numbers = np.append(_by_source(statements, ordered, tokens), finish)

@@ -1,14 +1,15 @@
 """Placement of micro-ops: equal lists are stored once, and loaded once if all fit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError
 from accel.base.interned_sequence import Distinct
+from accel.base.records import replace
 from accel.compiler.target.emitter_registry import Emitted
 from accel.core.config import Config
 from accel.core.isa import Instruction, Load, Loops, Memory, encode_uops
@@ -17,8 +18,7 @@ MICRO_OPS = -1
 """Source of LOADs of micro-ops, which were not emitted."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlacedUops:
+class PlacedUops(Struct, frozen=True, kw_only=True):
     """A program with its micro-ops placed.
 
     Attributes:
@@ -32,7 +32,7 @@ class PlacedUops:
     words: npt.NDArray[np.uint32]
 
     def renumbered(self, waits: Mapping[int, int]) -> dict[int, int]:
-        """Convert positions in the emitted program to positions in ``program``."""
+        """Convert emitted positions to positions in ``program``."""
         positions = np.flatnonzero(self.sources != MICRO_OPS)
         return {int(positions[late]): int(positions[early]) for late, early in waits.items()}
 

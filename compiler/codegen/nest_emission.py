@@ -62,7 +62,6 @@ class Emission:
 
     @property
     def statements(self) -> list[tuple[Node, tuple[str, ...]]]:
-        """The statements by number, each with the names of the loops around it."""
         return self.state.statements.statements
 
     def program(self) -> EmittedProgram:
@@ -85,7 +84,7 @@ class Emission:
     # --- statements ------------------------------------------------------------------------------
 
     def _run(self, nodes: Sequence[Node], env: dict[IterVar, int]) -> None:
-        """Emit statements. ``env`` has the values of outer loop variables and is changed."""
+        """``env`` has the values of outer loop variables and is changed."""
         for node in nodes:
             if isinstance(node, For):
                 self._run_loop(node, env)

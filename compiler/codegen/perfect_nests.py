@@ -31,7 +31,7 @@ from accel.compiler.nest.nest import AluCall, Call, For, Guard, Node, Region, Ti
 
 
 class Box(NamedTuple):
-    """The iterations of a perfect nest for fixed values of the outer loops.
+    """A perfect nest's iterations for fixed outer loops.
 
     The call is skipped where one of ``margins`` is negative.
     """
@@ -54,7 +54,7 @@ class PerfectNest(NamedTuple):
 
 
 class PerfectNests:
-    """The perfect nests of a program, each analysed once. ``lowered`` returns an epilogue's nodes."""
+    """Perfect nests, each analysed once. ``lowered`` returns an epilogue's nodes."""
 
     def __init__(self, addresses: Addresses, lowered: Callable[[TileEpilogue], Sequence[Node]]) -> None:
         self._addresses = addresses

@@ -22,8 +22,8 @@ elements in a row.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from accel.base.records import replace
 from accel.compiler.codegen.reorder_pass import EmittedProgram, ReorderPass
 from accel.compiler.target.emitter_registry import Emitted
 from accel.core.config import Config
@@ -36,15 +36,12 @@ BUS_MARGIN_CYCLES = 16
 """Cycles in which other units may use the bus before a LOAD of residuals gets it."""
 
 
-@dataclass(frozen=True)
-class PrefetchResiduals(ReorderPass):
-    """Move LOADs of residuals before earlier STOREs."""
-
+class PrefetchResiduals(ReorderPass, frozen=True):
     name = "prefetch-residuals"
     reason = "STOREs do not wait for residuals, because these were requested one DRAM latency earlier."
 
     def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Move the LOADs, unless the program also writes the tensors that they read."""
+        """Change nothing if the program also writes the tensors that the LOADs read."""
         residuals = {one.part for one in program.emitted if isinstance(one.instruction, LoadRes)}
         if any(isinstance(one.instruction, Store) and one.part in residuals for one in program.emitted):
             return program
@@ -89,7 +86,6 @@ def _after_last_transfer(emitted: Sequence[Emitted]) -> int:
 
 
 def _merged(emitted: Sequence[Emitted]) -> list[Emitted]:
-    """Merge adjacent LOADs of one residual each that are equal or in a row."""
     found: list[Emitted] = []
     for one in emitted:
         joined = _joined(found[-1], one) if found else None

@@ -1,16 +1,17 @@
 """A pass that reorders emitted instructions, and the program that it works on."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
+from msgspec import Struct, field
+
+from accel.base.records import AbstractRecord, replace
 from accel.compiler.target.emitter_registry import Emitted
 from accel.core.config import Config
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmittedProgram:
+class EmittedProgram(Struct, frozen=True, kw_only=True):
     """The instructions of a nest before micro-ops, tokens and DRAM addresses are assigned.
 
     Attributes:
@@ -33,8 +34,7 @@ class EmittedProgram:
         return replace(self, emitted=emitted)
 
 
-@dataclass(frozen=True)
-class ReorderPass(ABC):
+class ReorderPass(AbstractRecord, frozen=True):
     """One pass over emitted instructions.
 
     It may move instructions, and cut one into several that do the same work. It never changes results: every

@@ -3,7 +3,8 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError, nearest
 from accel.compiler.codegen.delay_first_loads import DelayFirstLoads
@@ -16,8 +17,7 @@ from accel.compiler.target.emitter_registry import Emitted
 from accel.core.config import Config
 
 
-@dataclass(frozen=True)
-class ListedPass:
+class ListedPass(Struct, frozen=True):
     """A pass for machines with this ``post``, or for all if it is None."""
 
     reorder: ReorderPass
@@ -39,8 +39,7 @@ REORDER_PASSES = (
 PASS_NAMES = tuple(listed.reorder.name for listed in REORDER_PASSES)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PassEffect:
+class PassEffect(Struct, frozen=True, kw_only=True):
     """The effect of a pass on a program.
 
     Attributes:
@@ -58,7 +57,7 @@ class PassEffect:
     waits: int = 0
 
     def __str__(self) -> str:
-        """State and numbers, for example ``ran: moved 12, replaced 4 by 16``."""
+        """For example, ``ran: moved 12, replaced 4 by 16``."""
         if self.state != "ran":
             return self.state
         parts = [
@@ -70,7 +69,6 @@ class PassEffect:
 
 
 def checked_pass_names(without: object) -> tuple[str, ...]:
-    """Return names of passes in the order of the list, or raise a ScheduleError for unknown ones."""
     if isinstance(without, str) or not isinstance(without, Collection):
         raise ScheduleError(f"without is {without!r}; it must be a list of names of reorder passes")
     for name in without:
@@ -80,7 +78,6 @@ def checked_pass_names(without: object) -> tuple[str, ...]:
 
 
 def reorder(program: EmittedProgram, without: Collection[str] = ()) -> EmittedProgram:
-    """Run all passes that apply to the machine, except those turned off."""
     for listed in REORDER_PASSES:
         if listed.applies_to(program.config) and listed.reorder.name not in without:
             program = listed.reorder.run(program)
@@ -88,7 +85,7 @@ def reorder(program: EmittedProgram, without: Collection[str] = ()) -> EmittedPr
 
 
 def pass_effects(program: EmittedProgram, without: Collection[str] = ()) -> Iterator[PassEffect]:
-    """Run the passes as :func:`reorder` does, and yield the effect of each."""
+    """Run the passes, and yield the effect of each."""
     for listed in REORDER_PASSES:
         one = listed.reorder
         if not listed.applies_to(program.config):

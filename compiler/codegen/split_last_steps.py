@@ -23,9 +23,9 @@ The pass tries to split none, 1, 2, 4 or all of the last steps, and chooses the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from accel.compiler.codegen.epilogue_pieces import cut_epilogue, row_lengths
 from accel.compiler.codegen.instruction_cutting import (
@@ -44,7 +44,6 @@ from accel.core.config import Config
 from accel.core.isa import Alu, Load, Store
 
 STEP_COUNTS = (1, 2, 4)
-"""Numbers of last steps to try, in addition to none and all."""
 MAX_MICRO_OPS = 256
 """Limit for all pieces, because the program loads their micro-ops before its first product."""
 LAST_PRODUCTS_WINDOW = 8
@@ -54,10 +53,7 @@ WARM_UP_INSTRUCTIONS = 32
 """Instructions before the split steps in the comparison of orders, so that units are busy."""
 
 
-@dataclass(frozen=True)
-class SplitLastSteps(ReorderPass):
-    """Run the last steps and the epilogue of the last tile piece by piece."""
-
+class SplitLastSteps(ReorderPass, frozen=True):
     name = "split-last-steps"
     reason = "The last tile's ALU passes overlap its own LOADs and STOREs, because no next tile follows."
 
@@ -72,8 +68,7 @@ class SplitLastSteps(ReorderPass):
         return program.with_order(_fastest(before, choices, program.config)) if choices else program
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """LOADs, and the products that need them. ``begin`` is the first LOAD's position in the program."""
 
     begin: int
@@ -86,7 +81,7 @@ def _fastest(
     choices: Sequence[tuple[Sequence[NumberedPiece], Sequence[AccumulatorRange]]],
     config: Config,
 ) -> list[Emitted]:
-    """Return the fastest program of all choices of pieces and numbers of split steps.
+    """Return the fastest of all choices of pieces and numbers of split steps.
 
     ``before`` lacks the last epilogue. A choice has the epilogue's pieces and their accumulators.
     """

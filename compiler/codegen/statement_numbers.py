@@ -1,8 +1,8 @@
 """Numbers for the statements of a nest, by which instructions remember their statement."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from accel.base.records import replace
 from accel.compiler.nest.nest import For, Guard, Node, TileEpilogue
 from accel.compiler.target.emitter_registry import Emitted
 

@@ -1,8 +1,8 @@
 """Emission of STOREs that requantize, on machines with ``post=1``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from accel.base.records import replace
 from accel.compiler.codegen.dram_map import DramTensor
 from accel.compiler.codegen.emission_state import EmissionState
 from accel.compiler.expr.epilogue_operators import StoreAdd, StoreLookUp, StoreMultiply, StoreRequantize
@@ -22,7 +22,6 @@ class StoreEmission:
         """By statement, pointers and extents."""
 
     def emit(self, node: StoreEpilogue, env: Mapping[IterVar, int]) -> None:
-        """Emit the STOREs of a tile, each after the LOAD of its residuals."""
         state = self._state
         place = state.addresses.place(node.source, state.addresses.elements[node.source.buffer])
         extents = place.extents.at(env)
@@ -59,7 +58,7 @@ class StoreEmission:
         state.emitted.extend(self._instructions[key])
 
     def _parameter_pointer(self, requantize: AppliedOp, rank: int, env: Mapping[IterVar, int]) -> AccessPtr:
-        """Return a pointer to the parameters, with a stride for each dimension of the tile.
+        """Return a pointer with a stride for each dimension of the tile.
 
         The stride is 0 along dimensions other than the channels', and if all channels share one element.
         """

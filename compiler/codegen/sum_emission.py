@@ -12,7 +12,7 @@ from accel.compiler.nest.nest import Call
 
 
 class SumEmission:
-    """Emits updates of sums. A reset is only noted, and the first update of each sum overwrites."""
+    """Emits updates of sums."""
 
     def __init__(self, state: EmissionState, unstarted: UnstartedSums, calls: CallEmission) -> None:
         self._state, self._unstarted, self._calls = state, unstarted, calls
@@ -25,7 +25,7 @@ class SumEmission:
         self._splits.clear()
 
     def emit(self, leaf: Call, box: Box, env: dict[IterVar, int]) -> None:
-        """Emit the reset or update form of a call over a box. ``env`` is changed."""
+        """``env`` is changed."""
         unstarted = self._unstarted
         if leaf.form == "reset":
             for group in self._calls.groups(leaf, box):

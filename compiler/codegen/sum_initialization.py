@@ -16,11 +16,11 @@ A sum without any step is set to zero before another statement reads it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.records import replace
 from accel.compiler.expr.guarded_loops import Ranges
 from accel.compiler.expr.scalar_expressions import IterVar
 from accel.compiler.nest.nest import Call
@@ -35,7 +35,6 @@ Elements = npt.NDArray[np.intp]
 
 
 def first_step(update: Call) -> Call:
-    """Return the call that writes a product where ``update`` would add it."""
     return replace(update, form="compute")
 
 
@@ -80,7 +79,7 @@ class UnstartedSums:
 
 
 def rows_of(elements: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield ascending numbers as rows: the first number, the count, the distance and the length of rows."""
+    """Yield ascending numbers as rows: first number, count, distance and length."""
     runs: list[tuple[int, int]] = []
     for element in elements:
         if runs and element == sum(runs[-1]):

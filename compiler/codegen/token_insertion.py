@@ -28,7 +28,6 @@ from accel.core.scratchpad_specs import UOP, scratchpads_of
 from accel.proof.shared_dram import SharedDram
 
 _OUTER_UNITS = (Unit.LOAD, Unit.STORE)
-"""The compute unit's neighbours."""
 _FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 _POP_PREV, _POP_NEXT, _PUSH_PREV, _PUSH_NEXT = (1 << n for n in range(4))
 _FLAGS_SET: list[dict[str, Any]] = [
@@ -42,16 +41,12 @@ CARRIER = -1
 
 
 class Ordered(NamedTuple):
-    """A program with its tokens."""
-
     program: Distinct[Instruction]
     sources: Numbers
     """Each instruction's number in the input, or ``CARRIER``."""
 
 
 class Dependences(NamedTuple):
-    """The instructions that each instruction of a program waits for."""
-
     program: Distinct[Instruction]
     order: Order
     needed: dict[Unit, Numbers]
@@ -68,7 +63,6 @@ def insert_tokens(
     shared: SharedDram | None = None,
     after: Mapping[int, int] | None = None,
 ) -> Ordered:
-    """Return the program with tokens for its dependences and for ``after``."""
     return with_tokens(dependences(instructions, config, uop_words, shared), after)
 
 
@@ -127,7 +121,7 @@ class _Uops:
 
 
 def with_tokens(found: Dependences, after: Mapping[int, int] | None = None) -> Ordered:
-    """Return a program with tokens for its dependences.
+    """Return a program with tokens.
 
     ``after`` maps instructions to earlier ones of another unit to wait for although they do not conflict.
     """
@@ -140,8 +134,7 @@ def with_tokens(found: Dependences, after: Mapping[int, int] | None = None) -> O
 
 
 class _IndirectWaits:
-    """Waits between load and store unit, turned into waits of and for the compute unit. ``needed`` is
-    changed."""
+    """Waits between load and store unit as waits of and for the compute unit. ``needed`` is changed."""
 
     def __init__(self, order: Order, needed: dict[Unit, Numbers]) -> None:
         self._order = order
@@ -225,7 +218,7 @@ class _IndirectWaits:
         return own + bisect_right(self._before, own)
 
     def with_flags(self, program: Distinct[Instruction], known: dict[int, Instruction]) -> Ordered:
-        """Return the program with carriers and flags. Equal objects stay shared if their flags are equal.
+        """Equal objects stay shared if their flags are equal.
 
         ``known`` has instructions by number in the program and flags. New ones are added.
         """

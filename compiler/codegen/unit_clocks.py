@@ -16,7 +16,7 @@ MIN_LOAD_CYCLES = 64
 
 
 class Clocks:
-    """Approximate times, in cycles, at which the units are free."""
+    """Clocks of the units, in cycles."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -55,7 +55,7 @@ class Clocks:
         self._loaded_at[span.memory][span.begin : span.end] = written
 
     def advance(self, one: Emitted, spans: Spans) -> None:
-        """Advance the compute or store unit. Other instructions take no time here."""
+        """Instructions of other units than compute and store take no time here."""
         config, instruction = self.config, one.instruction
         if isinstance(instruction, Loops):
             self._advance_compute(one, instruction, spans)

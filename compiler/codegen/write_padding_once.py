@@ -13,10 +13,10 @@ for the data of all later LOADs in flight, and so do the products that read them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.compiler.codegen.reorder_pass import EmittedProgram, ReorderPass
 from accel.compiler.target.emitter_registry import Emitted
 from accel.core.config import Config
@@ -24,15 +24,12 @@ from accel.core.isa import Load
 from accel.core.scratchpad_specs import INP, WGT
 
 
-@dataclass(frozen=True)
-class WritePaddingOnce(ReorderPass):
-    """Remove rows of padding from LOADs whose buffer still holds these zeros."""
-
+class WritePaddingOnce(ReorderPass, frozen=True):
     name = "write-padding-once"
     reason = "Products do not wait for zeros that the scratchpad holds already."
 
     def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Remove redundant rows. LOADs must have their final order."""
+        """LOADs must have their final order."""
         loads = (one.instruction for one in program.emitted if isinstance(one.instruction, Load))
         if not any(map(_has_zero_rows, loads)):
             return program

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +13,7 @@ from accel.compiler.expr.scalar_expressions import Expr, Function, as_expr
 from accel.core.alu_operations import Operation, find_operation
 
 
-@dataclass(frozen=True)
-class Applied(Function):
+class Applied(Function, frozen=True):
     """``operation(value, operand)`` on int32. ``operation`` names a declared operation."""
 
     operation: str
@@ -41,7 +39,6 @@ class Applied(Function):
 
 
 def operation_values(name: str, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """Values of a declared operation. The integers broadcast."""
     left, right = np.broadcast_arrays(x.astype(np.int32), y.astype(np.int32))
     return find_operation(name).function(left, right)
 

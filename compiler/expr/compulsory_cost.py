@@ -1,13 +1,13 @@
 """The minimum cost of a tensor expression: multiply-accumulates, and bytes read and written."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.fast_unique import distinct
 from accel.compiler.expr.guarded_loops import hoist
@@ -30,8 +30,7 @@ Array = npt.NDArray[Any]
 Elements = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compulsory:
+class Compulsory(Struct, frozen=True, kw_only=True):
     """The minimum work of any program for an expression.
 
     Attributes:
@@ -153,7 +152,7 @@ def _needed_elements(outputs: Sequence[Tensor]) -> dict[Tensor, Elements]:
 
 
 def _mark_read(marked: Elements, user: Compute, elements: Elements, read: Read) -> None:
-    """Mark the elements that ``elements`` of ``user`` read. Indices outside the tensor are padding."""
+    """Indices outside the tensor are padding."""
     used = [set(variables(index)) for index in read.indices]
     if elements.all() and sum(len(u) for u in used) == len(set().union(*used)):
         # dimensions whose indices share no variable are independent

@@ -9,11 +9,11 @@ executes them.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
+from accel.base.records import AbstractRecord, field_names, field_values, replace
 from accel.compiler.expr.applied_operations import Applied
 from accel.compiler.expr.quantized_expressions import (
     Added,
@@ -37,8 +37,7 @@ from accel.compiler.expr.scalar_expressions import (
 from accel.compiler.expr.table_expressions import LookedUp
 
 
-@dataclass(frozen=True)
-class PostOp(ABC):
+class PostOp(AbstractRecord, frozen=True):
     """Base of all epilogue operators, which are elementwise."""
 
     @abstractmethod
@@ -47,7 +46,7 @@ class PostOp(ABC):
 
     def parts(self) -> tuple[Expr, ...]:
         """Return the operator's own expressions."""
-        return tuple(part for part in vars(self).values() if isinstance(part, Expr))
+        return tuple(part for part in field_values(self).values() if isinstance(part, Expr))
 
     def elements(self) -> list[Read]:
         """Return the tensor elements that it reads."""
@@ -55,12 +54,11 @@ class PostOp(ABC):
 
     def rewritten(self, change: Callable[[Expr], Expr]) -> PostOp:
         """Return the operator with its expressions changed."""
-        held = {name: change(part) for name, part in vars(self).items() if isinstance(part, Expr)}
+        held = {name: change(part) for name, part in field_values(self).items() if isinstance(part, Expr)}
         return replace(self, **held) if held else self
 
 
-@dataclass(frozen=True)
-class Bias(PostOp):
+class Bias(PostOp, frozen=True):
     """Add an int32 element."""
 
     operand: Expr
@@ -69,8 +67,7 @@ class Bias(PostOp):
         return value + self.operand
 
 
-@dataclass(frozen=True)
-class Residual(PostOp):
+class Residual(PostOp, frozen=True):
     """Add an int8 element, another layer's result."""
 
     operand: Expr
@@ -79,8 +76,7 @@ class Residual(PostOp):
         return value + self.operand
 
 
-@dataclass(frozen=True)
-class ResidualProduct(Residual):
+class ResidualProduct(Residual, frozen=True):
     """Add an element times one of an identity matrix, which a GEMM core can do."""
 
     unit: Expr
@@ -89,8 +85,7 @@ class ResidualProduct(Residual):
         return value + self.operand * self.unit
 
 
-@dataclass(frozen=True)
-class Offset(PostOp):
+class Offset(PostOp, frozen=True):
     """Add a constant."""
 
     amount: int
@@ -99,8 +94,7 @@ class Offset(PostOp):
         return value + self.amount
 
 
-@dataclass(frozen=True)
-class Scale(PostOp):
+class Scale(PostOp, frozen=True):
     """Multiply by a constant, or by a sum of guarded constants of which exactly one applies."""
 
     factor: Expr
@@ -109,8 +103,7 @@ class Scale(PostOp):
         return value * self.factor
 
 
-@dataclass(frozen=True)
-class Shift(PostOp):
+class Shift(PostOp, frozen=True):
     """Shift right and round down, or shift left if negative. ``Shift(2)`` turns -5 into -2."""
 
     amount: int
@@ -119,8 +112,7 @@ class Shift(PostOp):
         return value >> self.amount
 
 
-@dataclass(frozen=True)
-class AtLeast(PostOp):
+class AtLeast(PostOp, frozen=True):
     """Raise to a lower bound. ``AtLeast(0)`` is ReLU."""
 
     bound: int
@@ -129,8 +121,7 @@ class AtLeast(PostOp):
         return maximum(value, self.bound)
 
 
-@dataclass(frozen=True)
-class AtMost(PostOp):
+class AtMost(PostOp, frozen=True):
     """Limit to an upper bound."""
 
     bound: int
@@ -139,8 +130,7 @@ class AtMost(PostOp):
         return minimum(value, self.bound)
 
 
-@dataclass(frozen=True)
-class Combine(PostOp):
+class Combine(PostOp, frozen=True):
     """Combine with an element of a tensor by any other operation."""
 
     op: str
@@ -150,8 +140,7 @@ class Combine(PostOp):
         return Binary(self.op, value, self.operand)
 
 
-@dataclass(frozen=True)
-class Apply(PostOp):
+class Apply(PostOp, frozen=True):
     """Apply a declared ALU operation with a constant or an element."""
 
     operation: str
@@ -161,8 +150,7 @@ class Apply(PostOp):
         return Applied(self.operation, value, self.operand)
 
 
-@dataclass(frozen=True)
-class Take(PostOp):
+class Take(PostOp, frozen=True):
     """Replace the value by an element."""
 
     operand: Expr
@@ -171,8 +159,7 @@ class Take(PostOp):
         return self.operand
 
 
-@dataclass(frozen=True)
-class Requantize(PostOp):
+class Requantize(PostOp, frozen=True):
     """Multiply by a scale in float32, round half to even, add a zero point, saturate."""
 
     channel: Expr
@@ -185,8 +172,7 @@ class Requantize(PostOp):
         return Requantized(value, self.channel, self.scales, self.zero, self.low, self.high)
 
 
-@dataclass(frozen=True)
-class LookUp(PostOp):
+class LookUp(PostOp, frozen=True):
     """Replace a byte by an entry of a table, see :class:`~accel.compiler.expr.table_expressions.LookedUp`."""
 
     entries: tuple[int, ...]
@@ -196,8 +182,7 @@ class LookUp(PostOp):
         return LookedUp(value, self.entries, self.to)
 
 
-@dataclass(frozen=True)
-class AddQuantized(PostOp):
+class AddQuantized(PostOp, frozen=True):
     """Add an element of a quantized tensor, another layer's result."""
 
     operand: Expr
@@ -207,8 +192,7 @@ class AddQuantized(PostOp):
         return Added(value, self.operand, self.how)
 
 
-@dataclass(frozen=True)
-class MultiplyQuantized(PostOp):
+class MultiplyQuantized(PostOp, frozen=True):
     """Multiply by an element of a quantized tensor, another layer's result."""
 
     operand: Expr
@@ -218,8 +202,7 @@ class MultiplyQuantized(PostOp):
         return Multiplied(value, self.operand, self.how)
 
 
-@dataclass(frozen=True)
-class StoreRequantize(PostOp):
+class StoreRequantize(PostOp, frozen=True):
     """The store unit's requantization: STORE.REQ, and the first half of STORE.ADD and STORE.MUL."""
 
     bias: Expr
@@ -232,8 +215,7 @@ class StoreRequantize(PostOp):
         return IntegerRequantized(value, self.bias, self.scale, self.zero, self.low, self.high)
 
 
-@dataclass(frozen=True)
-class StoreLookUp(LookUp):
+class StoreLookUp(LookUp, frozen=True):
     """The store unit's look-up between requantization and addition.
 
     Attributes:
@@ -243,8 +225,7 @@ class StoreLookUp(LookUp):
     operand: Expr | None = None
 
 
-@dataclass(frozen=True)
-class StoreCombination(PostOp):
+class StoreCombination(PostOp, frozen=True):
     """The store unit's function of a requantized value and a residual.
 
     The fields are the residual (int8 or uint8) and then the settings of ``FUNCTION``.
@@ -255,11 +236,10 @@ class StoreCombination(PostOp):
     operand: Expr
 
     def apply(self, value: Expr) -> Expr:
-        return self.FUNCTION(value, *(getattr(self, one.name) for one in fields(self)))
+        return self.FUNCTION(value, *(getattr(self, one) for one in field_names(self)))
 
 
-@dataclass(frozen=True)
-class StoreAdd(StoreCombination):
+class StoreAdd(StoreCombination, frozen=True):
     """The second half of STORE.ADD, the addition of a residual.
 
     Attributes:
@@ -278,8 +258,7 @@ class StoreAdd(StoreCombination):
     high: int
 
 
-@dataclass(frozen=True)
-class StoreMultiply(StoreCombination):
+class StoreMultiply(StoreCombination, frozen=True):
     """The second half of STORE.MUL, the multiplication by a residual.
 
     Attributes:
@@ -344,8 +323,7 @@ def saturate(low: int, high: int) -> tuple[AtLeast, AtMost]:
     return AtLeast(low), AtMost(high)
 
 
-@dataclass(frozen=True)
-class Finished(Composed):
+class Finished(Composed, frozen=True):
     """``value`` after all ``ops``, in order."""
 
     value: Expr

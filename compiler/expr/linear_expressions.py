@@ -31,7 +31,7 @@ class Linear(NamedTuple):
         return next((f for a, f in self.terms if a == atom), 0)
 
     def expr(self) -> Expr:
-        """Return the expression in readable form: ``yo*8+yi``."""
+        """Return a readable form: ``yo*8+yi``."""
         result: Expr | None = None
         for atom, factor in self.terms:
             term: Expr = atom if abs(factor) == 1 else Binary("*", atom, Const(abs(factor)))
@@ -203,7 +203,7 @@ def margins_of(condition: Condition) -> list[Linear]:
 
 
 def holds_in_loops(condition: Condition, extents: Mapping[IterVar, Expr]) -> bool:
-    """Whether a condition provably holds in all iterations of loops.
+    """Whether a condition provably holds in all iterations.
 
     The extent of an inner loop may depend on outer ones. For example, ``yo*8+yi < 100`` holds for ``yi``
     below ``min(8, 100-yo*8)``.
@@ -249,7 +249,6 @@ def _linear_bounds(form: Linear) -> tuple[int, int]:
 
 
 def variables(expr: Expr) -> list[IterVar]:
-    """The distinct variables of an expression, in order of appearance."""
     return list(dict.fromkeys(node for node in walk(expr) if isinstance(node, IterVar)))
 
 
@@ -327,7 +326,6 @@ class Derived(Generic[ValueT]):
 
 
 def values_of(exprs: Iterable[Expr]) -> list[Known[int]]:
-    """Caches of the distinct expressions that have variables."""
     return [value_of(expr) for expr in dict.fromkeys(exprs) if variables(expr)]
 
 
@@ -339,19 +337,16 @@ def without(inner: Collection[IterVar], exprs: Iterable[Expr]) -> Iterator[Expr]
 
 
 def value_of(expr: Expr) -> Known[int]:
-    """A cache of an expression's values."""
     return Known(variables(expr), lambda values: evaluate(expr, values))
 
 
 def ceil_div(expr: Expr, divisor: int) -> Expr:
-    """``expr / divisor``, rounded up."""
     if isinstance(expr, Binary) and expr.op == "min":
         return simplify(Binary("min", ceil_div(expr.a, divisor), ceil_div(expr.b, divisor)))
     return simplify(Binary("//", Binary("+", expr, Const(divisor - 1)), Const(divisor)))
 
 
 def at_zero(expr: Expr, inner: set[IterVar]) -> Expr:
-    """``expr`` with the variables in ``inner`` set to zero."""
     return simplify(
         rewrite(expr, lambda node: Const(0) if isinstance(node, IterVar) and node in inner else None)
     )

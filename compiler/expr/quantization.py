@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.arguments import check_flag, check_integer
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.expr.scalar_expressions import BYTES, Dtype
 
 
@@ -25,8 +26,7 @@ def bounds_of(dtype: str) -> tuple[int, int]:
     return (0, 255) if dtype == "uint8" else (-128, 127)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Quantization:
+class Quantization(Struct, frozen=True, kw_only=True):
     """The real numbers that a tensor's values represent: ``(value - zero) * scale``.
 
     For example, with ``scale=0.05`` and ``zero=4`` the value 24 represents 1.0.

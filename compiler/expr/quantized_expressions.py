@@ -8,16 +8,18 @@ the values are equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.arguments import check_integer
 from accel.base.deprecated_modules import reexport
 from accel.base.errors import ShapeError
 from accel.base.fma import fma
+from accel.base.records import as_dict, replace
 from accel.compiler.expr.quantization import Order, Quantization
 from accel.compiler.expr.quantized_pairs import (
     Array,
@@ -51,8 +53,7 @@ def _check_nine_bits(name: str, value: object) -> int:
     return check_integer(name, value, least=-_RESULT_RANGE, most=_RESULT_RANGE - 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Addition:
+class Addition(Struct, frozen=True, kw_only=True):
     """Integers that add two quantized tensors, see :func:`accel.core.requantize.add`.
 
     Attributes:
@@ -112,8 +113,7 @@ def scale_words(scales: tuple[float, ...]) -> tuple[int, ...]:
     return tuple(word - ((word >> 31) << 32) for word in words)
 
 
-@dataclass(frozen=True)
-class Requantized(Function):
+class Requantized(Function, frozen=True):
     """``clamp(rne(float32(value) * scale) + zero, low, high)`` in float32:
     :func:`accel.core.requantize.float_requantize`.
 
@@ -182,8 +182,7 @@ def check_scales(scales: object, name: str = "the scale") -> tuple[float, ...]:
     return tuple(map(float, found))
 
 
-@dataclass(frozen=True)
-class IntegerRequantized(Function):
+class IntegerRequantized(Function, frozen=True):
     """An accumulator requantized by the store unit: :func:`accel.core.requantize.requantize`.
 
     Attributes:
@@ -264,7 +263,7 @@ class QuantizedSum(Combination):
         return float_add(self.left, self.right, self.out, self.low, self.high, self.order)
 
     def to_data(self) -> dict[str, Any]:
-        return asdict(self)
+        return as_dict(self)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> QuantizedSum:
@@ -274,8 +273,7 @@ class QuantizedSum(Combination):
         return cls(**common, addition=Addition(multipliers=(a, b), **integers_from_data(found)))
 
 
-@dataclass(frozen=True)
-class Added(FloatPairFunction):
+class Added(FloatPairFunction, frozen=True):
     """The sum of two quantized values in floating point: :func:`float_add`."""
 
     NAME: ClassVar[str] = "added"
@@ -292,8 +290,7 @@ class Added(FloatPairFunction):
         return cls(left, right, QuantizedSum.from_data(data))
 
 
-@dataclass(frozen=True)
-class IntegerAdded(IntegerPairFunction):
+class IntegerAdded(IntegerPairFunction, frozen=True):
     """The store unit's sum of a requantized value and a residual: :func:`accel.core.requantize.add`."""
 
     NAME: ClassVar[str] = "add"
@@ -311,8 +308,7 @@ class IntegerAdded(IntegerPairFunction):
 # --- parameters --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Parameter(Function):
+class Parameter(Function, frozen=True):
     """A channel's bias (column 0) or scale (column 1) in the store unit's parameters.
 
     Attributes:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from accel.base.arguments import check_integer
+from accel.base.records import field_names, replace
 from accel.compiler.expr.quantization import ORDERS, Order, Quantization, check_order, quantization_from_data
 from accel.compiler.expr.scalar_expressions import Expr, Function
 
@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 
 class Combination(ABC):
-    """A function of two quantized tensors in floating point, and the integers that compute it.
+    """A function of two quantized tensors, in floating point and in integers.
 
     The integers define the values only where they differ from floating point.
     """
@@ -66,7 +66,7 @@ class Combination(ABC):
 
 
 def combination_from_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes of a :class:`Combination`. Raise a ShapeError for numbers out of range."""
+    """Raise a ShapeError for numbers out of range."""
     left, right, out = (quantization_from_data(data[name]) for name in ("left", "right", "out"))
     low = check_integer("low", data["low"], least=out.low, most=out.high)
     high = check_integer("high", data["high"], least=low, most=out.high)
@@ -74,10 +74,7 @@ def combination_from_data(data: Mapping[str, Any]) -> dict[str, Any]:
     return {"left": left, "right": right, "out": out, "low": low, "high": high, "order": order}
 
 
-@dataclass(frozen=True)
-class PairFunction(Function):
-    """A function of two values."""
-
+class PairFunction(Function, frozen=True):
     left: Expr
     right: Expr
 
@@ -88,10 +85,7 @@ class PairFunction(Function):
         return replace(self, left=change(self.left), right=change(self.right))
 
 
-@dataclass(frozen=True)
-class FloatPairFunction(PairFunction):
-    """A function of two quantized values in floating point."""
-
+class FloatPairFunction(PairFunction, frozen=True):
     RESULT: ClassVar[str]
 
     how: Combination
@@ -104,8 +98,7 @@ class FloatPairFunction(PairFunction):
         return {name: str(one) for name, one in named}
 
 
-@dataclass(frozen=True)
-class IntegerPairFunction(PairFunction):
+class IntegerPairFunction(PairFunction, frozen=True):
     """The store unit's function of a requantized value and a residual. The other fields are settings."""
 
     COMPUTE: ClassVar[Callable[..., Array]]
@@ -114,4 +107,4 @@ class IntegerPairFunction(PairFunction):
         return type(self).COMPUTE(*parts, **self.settings())
 
     def settings(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(self)[2:]}
+        return {one: getattr(self, one) for one in field_names(self)[2:]}

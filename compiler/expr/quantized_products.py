@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
+from accel.base.records import as_dict
 from accel.compiler.expr.quantization import Order, Quantization
 from accel.compiler.expr.quantized_expressions import check_multiplier, integers_from_data
 from accel.compiler.expr.quantized_pairs import (
@@ -25,8 +27,7 @@ from accel.compiler.expr.scalar_expressions import Expr
 from accel.core.requantize import multiply
 
 
-@dataclass(frozen=True, kw_only=True)
-class Multiplication:
+class Multiplication(Struct, frozen=True, kw_only=True):
     """Integers that multiply two quantized tensors, see :func:`accel.core.requantize.multiply`.
 
     The fields are those of :class:`~accel.compiler.expr.quantized_expressions.Addition`, with one multiplier.
@@ -97,7 +98,7 @@ class QuantizedProduct(Combination):
         return float_multiply(self.left, self.right, self.out, self.low, self.high, self.order)
 
     def to_data(self) -> dict[str, Any]:
-        return asdict(self)
+        return as_dict(self)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> QuantizedProduct:
@@ -107,10 +108,7 @@ class QuantizedProduct(Combination):
         return cls(**combination_from_data(data), multiplication=multiplication)
 
 
-@dataclass(frozen=True)
-class Multiplied(FloatPairFunction):
-    """The product of two quantized values in floating point: :func:`float_multiply`."""
-
+class Multiplied(FloatPairFunction, frozen=True):
     NAME: ClassVar[str] = "multiplied"
     RESULT: ClassVar[str] = "product"
 
@@ -125,8 +123,7 @@ class Multiplied(FloatPairFunction):
         return cls(left, right, QuantizedProduct.from_data(data))
 
 
-@dataclass(frozen=True)
-class IntegerMultiplied(IntegerPairFunction):
+class IntegerMultiplied(IntegerPairFunction, frozen=True):
     """The store unit's product of a requantized value and a residual:
     :func:`accel.core.requantize.multiply`."""
 

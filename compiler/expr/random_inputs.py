@@ -38,7 +38,7 @@ _STEPS = 60
 
 
 def random_inputs(outputs: Sequence[Tensor], seed: int) -> dict[str, npt.NDArray[Any]]:
-    """Return a value for every placeholder of ``outputs``. Equal seeds give equal values."""
+    """Equal seeds give equal values."""
     variance = _largest_variance(outputs)
     rng = np.random.default_rng(seed)
     variances = _estimate_variances(outputs, variance)[0]

@@ -6,15 +6,17 @@ Nodes are immutable and compare by structure, iteration variables by identity. A
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.arguments import plain_integer, plain_integers
 from accel.base.errors import ShapeError
+from accel.base.records import AbstractRecord
 
 Dtype = Literal["int8", "uint8", "int16", "int32"]
 """A byte minus a zero point is int16. No tensor in DRAM has this type."""
@@ -78,15 +80,13 @@ class Expr:
         return Binary("<<", self, as_expr(other))
 
     def astype(self, dtype: str) -> Expr:
-        """See :func:`cast`."""
         return cast(self, dtype)
 
     def __bool__(self) -> bool:
         raise ShapeError("an expression has no truth value; it stands for all elements at once")
 
 
-@dataclass(frozen=True)
-class Const(Expr):
+class Const(Expr, Struct, frozen=True):
     """An int32 constant."""
 
     value: int
@@ -104,8 +104,7 @@ class IterVar(Expr):
         return f"IterVar({self.name}, {self.extent}, {self.kind})"
 
 
-@dataclass(frozen=True)
-class Binary(Expr):
+class Binary(Expr, Struct, frozen=True):
     """``a op b``. Division and remainder round down, ``>>`` is arithmetic."""
 
     op: str
@@ -119,8 +118,7 @@ class Binary(Expr):
             )
 
 
-@dataclass(frozen=True)
-class Cast(Expr):
+class Cast(Expr, Struct, frozen=True):
     """The value modulo the range of ``to``."""
 
     value: Expr
@@ -131,8 +129,7 @@ class Cast(Expr):
         return self.to
 
 
-@dataclass(frozen=True)
-class Read(Expr):
+class Read(Expr, Struct, frozen=True):
     """An element of a tensor."""
 
     tensor: Operand
@@ -143,8 +140,7 @@ class Read(Expr):
         return self.tensor.dtype
 
 
-@dataclass(frozen=True)
-class Sum(Expr):
+class Sum(Expr, Struct, frozen=True):
     """``body`` summed over all values of ``axes``. Only a computation's outermost node may be one."""
 
     body: Expr
@@ -155,8 +151,7 @@ Condition = tuple[Expr, Expr]
 """The condition holds if the first value is less than the second."""
 
 
-@dataclass(frozen=True)
-class Guarded(Expr):
+class Guarded(Expr, Struct, frozen=True):
     """``value`` where all conditions hold, otherwise ``otherwise`` without evaluating ``value``."""
 
     value: Expr
@@ -168,7 +163,7 @@ class Guarded(Expr):
         return self.value.dtype if self.otherwise == 0 else "int32"
 
 
-class Composed(Expr, ABC):
+class Composed(Expr, AbstractRecord, frozen=True):
     """A value with a name for its meaning."""
 
     @abstractmethod
@@ -181,7 +176,7 @@ class Composed(Expr, ABC):
     def rewritten(self, change: Callable[[Expr], Expr]) -> Expr: ...
 
 
-class Function(Expr, ABC):
+class Function(Expr, AbstractRecord, frozen=True):
     """A function that int32 arithmetic cannot express. ``NAME`` names its kind in data."""
 
     NAME: ClassVar[str]
@@ -214,7 +209,6 @@ _ASSOCIATIVE = {"+": ("+", "-"), "*": ("*",)}
 
 
 def as_expr(value: Expr | int) -> Expr:
-    """An expression, or an integer as one."""
     if isinstance(value, Expr):
         return value
     number = plain_integer(value)
@@ -258,7 +252,6 @@ def cast(value: Expr | int, dtype: str) -> Expr:
 
 
 def check_dtype(dtype: str) -> Dtype:
-    """Return ``dtype``, or raise a ShapeError if it is unknown."""
     for known in DTYPES:
         if dtype == known:
             return known
@@ -266,7 +259,6 @@ def check_dtype(dtype: str) -> Dtype:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The operands of a node."""
     if isinstance(expr, Const | IterVar):  # most nodes
         return ()
     if isinstance(expr, Binary):
@@ -283,7 +275,6 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """Yield a node and all its descendants, operands in order."""
     left = [expr]
     while left:
         one = left.pop()
@@ -313,7 +304,6 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def substitute(expr: Expr, values: dict[IterVar, Expr]) -> Expr:
-    """Replace iteration variables."""
     return rewrite(expr, lambda node: values.get(node) if isinstance(node, IterVar) else None)
 
 
@@ -323,7 +313,7 @@ def arithmetic(expr: Expr) -> Expr:
 
 
 def without_zero(expr: Expr) -> tuple[Expr, int | None]:
-    """The value and the zero point subtracted from it, or ``expr`` and None."""
+    """The value and its zero point, or ``expr`` and None."""
     if isinstance(expr, Cast) and expr.to == "int16":
         inner = expr.value
         if isinstance(inner, Binary) and inner.op == "-" and isinstance(inner.b, Const):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from accel.base.arguments import plain_integers
 from accel.base.errors import ShapeError
 from accel.base.json_types import shown
+from accel.base.records import replace
 from accel.compiler.expr.quantization import bounds_of
 from accel.compiler.expr.scalar_expressions import Expr, Function
 from accel.core.scratchpad_specs import TABLE_BYTES
@@ -20,16 +20,15 @@ Array = npt.NDArray[Any]
 
 
 def check_entries(entries: object) -> tuple[int, ...]:
-    """Return a table's 256 int8 or uint8 values as bytes of 0 to 255, or raise a ShapeError."""
+    """Return 256 int8 or uint8 values as bytes of 0 to 255, or raise a ShapeError."""
     found = plain_integers(entries)
     if found is None or len(found) != TABLE_BYTES or not all(-128 <= entry <= 255 for entry in found):
         raise ShapeError(f"the table is {shown(entries)}; it must be {TABLE_BYTES} values of int8 or uint8")
     return tuple(entry & 0xFF for entry in found)
 
 
-@dataclass(frozen=True)
-class LookedUp(Function):
-    """An int8 or uint8 value replaced by an entry of a table: ``entries[value & 255]``.
+class LookedUp(Function, frozen=True):
+    """An entry in place of an int8 or uint8 value: ``entries[value & 255]``.
 
     Attributes:
         entries: 256 bytes. Entry 255 is the result of -1 or 255.
@@ -66,8 +65,7 @@ class LookedUp(Function):
         return cls(value, check_entries(data["entries"]), data["to"])
 
 
-@dataclass(frozen=True)
-class TableEntry(Function):
+class TableEntry(Function, frozen=True):
     """Entry ``index`` of a table."""
 
     NAME: ClassVar[str] = "entry"

@@ -170,7 +170,6 @@ class Compute:
 
 
 def reduction(body: Expr) -> Sum | None:
-    """The sum that a computation's body is, without a cast, or None."""
     if isinstance(body, Cast):
         body = body.value
     return body if isinstance(body, Sum) else None
@@ -180,14 +179,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_name(name: str) -> str:
-    """Return ``name`` if it is an identifier."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ShapeError(f"the name is {name!r}; it must be an identifier")
     return name
 
 
 def check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return a shape as Python integers. Raise a ShapeError if one is not positive or DRAM is too small."""
+    """Raise a ShapeError if one is not positive or DRAM is too small."""
     sizes = plain_integers(shape)
     if not sizes or min(sizes) < 1:
         raise ShapeError(f"the shape of {name} is {_shown(shape)}; it must be one or more positive integers")

@@ -5,7 +5,8 @@ on A. One LOAD fills a window: it reads rows at a fixed distance and writes the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.compiler.expr.linear_expressions import Linear, bounds, linear, margin, simplify
 from accel.compiler.expr.scalar_expressions import (
@@ -25,8 +26,7 @@ NO_PADDING = (Const(0), Const(0))
 Padding = tuple[tuple[Expr, Expr], ...]
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(Struct, frozen=True):
     """Indices ``[start, start + extent)`` of one dimension."""
 
     start: Expr
@@ -37,8 +37,7 @@ class Range:
         return bounds(self.extent)[1]
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(Struct, frozen=True):
     """Element ``[i, ...]`` is ``read``'s tensor at ``[i * step + offset, ...]``, or zero outside it.
 
     Attributes:

@@ -12,10 +12,10 @@ A mapping's name joins its parts with '+':
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from math import gcd
 
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.mappings.mapped_convolution import Splits, convolution_views, split_convolution
 from accel.compiler.mappings.mapping import PLAIN, OperatorMapping, mapping_error, plain_mapping
 from accel.compiler.mappings.window_axes import AxisSplit, WindowAxis
@@ -52,7 +52,6 @@ def window_axes_of(workload: Workload) -> tuple[WindowAxis, WindowAxis]:
 
 
 def window_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapping]:
-    """Yield the plain mapping of a convolution, then those that may be faster."""
     yield plain_mapping(workload)
     for splits in _promising_splits(workload, config):
         try:
@@ -62,7 +61,6 @@ def window_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapp
 
 
 def find_window_mapping(workload: Workload, name: str) -> OperatorMapping:
-    """Return a convolution's mapping by its name."""
     if name == PLAIN:
         return plain_mapping(workload)
     splits = _parse(workload, name)
@@ -75,7 +73,6 @@ def find_window_mapping(workload: Workload, name: str) -> OperatorMapping:
 
 
 def split_mapping(workload: Workload, splits: Splits) -> OperatorMapping:
-    """Return the mapping of a convolution with split axes."""
     if all(one.is_plain for one in splits):
         return plain_mapping(workload)
     return OperatorMapping(
@@ -108,7 +105,6 @@ def _parse(workload: Workload, name: str) -> Splits:
 
 
 def mapping_name(splits: Splits) -> str:
-    """Return the mapping's name."""
     down, across = splits
     if splits == _pixel_splits((down.axis, across.axis)):
         return _PIXELS

@@ -32,7 +32,6 @@ class _Work(NamedTuple):
 
 
 def least_cycles(workload: Workload, config: Config) -> float:
-    """Return a lower bound on the cycles of any program of the executed workload."""
     shape = planner_of(workload).features(workload, config)
     work = _pool_work(shape, config) if isinstance(shape, PoolShape) else _sum_work(shape, config)
     pace = 1.0 if isinstance(shape, PoolShape) else shape.store_pace(config)
@@ -59,7 +58,7 @@ def _pool_work(shape: PoolShape, config: Config) -> _Work:
 
 
 def _sum_work(shape: object, config: Config) -> _Work:
-    """Return the work of sums of products. The first tile's resets need no operands."""
+    """The first tile's resets need no operands."""
     assert isinstance(shape, SumShape)
     weights = shape.groups * shape.channels * shape.depth * _used_taps(shape) if shape.has_weights else 1
     inputs = shape.groups * (shape.channels if shape.is_diagonal else shape.depth) * _used_pixels(shape)
@@ -86,7 +85,7 @@ def _input_positions(shape: ConvShape, axis: int) -> tuple[IntArray, IntArray]:
 
 
 def _used_pixels(shape: SumShape) -> int:
-    """Return the input elements per block of channels that outputs need, or 0 for transposed convolutions."""
+    """Return the needed input elements per block of channels, or 0 for transposed convolutions."""
     if not isinstance(shape, ConvShape):
         return shape.batches * shape.rows * shape.columns
     if shape.is_transposed:
@@ -99,7 +98,7 @@ def _used_pixels(shape: SumShape) -> int:
 
 
 def _used_taps(shape: SumShape) -> int:
-    """Return the taps that meet the input for some output, or 0 for transposed convolutions."""
+    """Return the taps that ever meet the input, or 0 for transposed convolutions."""
     if not isinstance(shape, ConvShape):
         return shape.taps
     if shape.is_transposed:

@@ -1,12 +1,12 @@
 """Compile an operator by a mapping, into a program with the user's tensors."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
 from accel.base.arguments import check_array, check_mapping
+from accel.base.records import replace
 from accel.compiler.codegen.compile_schedule import compile_schedule
 from accel.compiler.expr.expression_data import expression_to_data
 from accel.compiler.mappings.mapping import OperatorMapping, workload_tensors
@@ -29,9 +29,7 @@ def compile_mapped(
     """Compile a schedule of a mapping's operator.
 
     Args:
-        schedule: all its stages in scratchpads are tensorized or copies.
         constants: inputs of the mapping's ``source`` with known values.
-        without: names of reorder passes to turn off.
         like: the program of an operator that differs only in scales of quantization, with the same mapping.
     """
     source = mapping.source
@@ -62,6 +60,5 @@ def _pack(mapping: OperatorMapping, constants: Mapping[str, npt.NDArray[Any]]) -
 
 
 def with_views(image: Image, views: Mapping[str, View]) -> Image:
-    """Let the host pack a program's tensors by views."""
     tensors = tuple(replace(one, view=views.get(one.name)) for one in image.tensors)
     return replace(image, tensors=tensors)

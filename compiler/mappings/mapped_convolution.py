@@ -4,9 +4,9 @@ Strips join the batch, input positions the input channels, and positions within 
 If no axis remains, the operator is a matrix product.
 """
 
-from dataclasses import replace
 from typing import Any
 
+from accel.base.records import replace
 from accel.compiler.mappings.window_axes import AxisSplit
 from accel.compiler.ops.conv2d import conv2d
 from accel.compiler.ops.quantized_layers import Quantized
@@ -23,7 +23,7 @@ and two remaining positions."""
 
 
 def split_convolution(workload: Workload, splits: Splits) -> Workload:
-    """Return the remaining operator of a convolution."""
+    """Return the remaining operator."""
     down, across = splits
     sizes = workload.parameters
     copies = down.block * across.block
@@ -49,12 +49,11 @@ def split_convolution(workload: Workload, splits: Splits) -> Workload:
 
 
 def is_product(workload: Workload, splits: Splits) -> bool:
-    """Return whether no axis remains of an ungrouped convolution."""
     return workload.parameters["groups"] == 1 and all(one.is_single_product for one in splits)
 
 
 def _epilogue(workload: Workload, copies: int, *, is_matrix: bool) -> dict[str, Any]:
-    """Return the mapped layer's epilogue, with ``copies`` channels for each of the convolution.
+    """The layer has ``copies`` channels for each of the convolution.
 
     The pixels of a matrix are its rows, which have a residual each.
     """
@@ -116,7 +115,7 @@ def _data_view(workload: Workload, splits: Splits) -> View:
 
 
 def _weight_view(workload: Workload, splits: Splits) -> View:
-    """Return the view of the weights. Positions within a block take the place of strips."""
+    """Positions within a block take the place of strips."""
     down, across = splits
     sizes = workload.parameters
     columns = sizes["IC"] // sizes["groups"]
@@ -145,7 +144,7 @@ def _weight_view(workload: Workload, splits: Splits) -> View:
 
 
 def _channel_view(workload: Workload, splits: Splits) -> View:
-    """Return the view of a residual per channel, which each strip and position repeats."""
+    """Each strip and position repeats the residual of a channel."""
     assert workload.residual is not None
     down, across = splits
     sizes = workload.parameters

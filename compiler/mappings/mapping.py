@@ -1,8 +1,9 @@
 """A mapping: another operator with the same result, and how the host packs its tensors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import prod
+
+from msgspec import Struct, field
 
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.tensor_expressions import Placeholder, Tensor, producers
@@ -17,8 +18,7 @@ AUTO = "auto"
 __all__ = ["AUTO", "PLAIN", "OperatorMapping", "mapping_error", "plain_mapping", "workload_tensors"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class OperatorMapping:
+class OperatorMapping(Struct, frozen=True, kw_only=True):
     """An operator computed as a different one.
 
     Attributes:
@@ -37,7 +37,6 @@ class OperatorMapping:
 
     @property
     def keeps_output_layout(self) -> bool:
-        """Whether the program writes the output as without a mapping."""
         return self.source.output.name not in self.views
 
     @property
@@ -52,12 +51,10 @@ class OperatorMapping:
 
 
 def plain_mapping(workload: Workload) -> OperatorMapping:
-    """Return the mapping that does not change the operator."""
     return OperatorMapping(name=PLAIN, source=workload, workload=workload)
 
 
 def workload_tensors(workload: Workload) -> list[Tensor]:
-    """Return an operator's inputs and its output."""
     inputs = [one for one in producers([workload.output]) if isinstance(one.op, Placeholder)]
     return [*inputs, workload.output]
 
@@ -67,5 +64,4 @@ def _data(workload: Workload) -> Tensor:
 
 
 def mapping_error(name: object, workload: Workload, reason: str) -> ScheduleError:
-    """Return the error for a mapping that an operator cannot have."""
     return ScheduleError(f"the mapping of {workload.name} is {name!r}; {reason}")

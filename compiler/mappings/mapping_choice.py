@@ -1,9 +1,10 @@
 """The choice of a mapping: by name, or by predicted cycles."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError
 from accel.compiler.mappings.convolution_mappings import find_window_mapping, window_mappings
@@ -43,12 +44,10 @@ _TIE_SHARE = 0.02
 """Mappings whose cycles differ by less are equal. The smaller input wins."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ComparedMapping:
+class ComparedMapping(Struct, frozen=True, kw_only=True):
     """A mapping that was considered.
 
     Attributes:
-        least_cycles: lower bound by products and by bytes on the bus.
         predicted_cycles: cycles of its best plan, or None if no plan fits or the bound excludes it.
         data_bytes: bytes of the input as the host packs it.
         factor: values of the packed input per value of the user's input.
@@ -61,8 +60,7 @@ class ComparedMapping:
     factor: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class MappingChoice:
+class MappingChoice(Struct, frozen=True, kw_only=True):
     """A chosen mapping and the plans of its operator.
 
     Attributes:
@@ -91,8 +89,8 @@ def choose_mapping(
     """Choose a mapping and find the plans of its operator.
 
     Args:
-        mapping: a name, or ``auto`` for the fastest. With a given tile, ``auto`` is the plain mapping. A
-            product that needs padding always has the mapping ``padded`` instead of ``plain``.
+        mapping: a name or ``auto``. With a given tile, ``auto`` is the plain mapping. A product that needs
+            padding always has the mapping ``padded`` instead of ``plain``.
         keep_results: whether to consider only mappings that do not change the output's layout in DRAM.
         quick: see :func:`~accel.compiler.plans.plan_search.search`.
     """
@@ -125,7 +123,6 @@ def choose_mapping(
 
 
 def find_mapping(workload: Workload, name: str) -> OperatorMapping:
-    """Return an operator's mapping by its name."""
     if workload.name in _MAPPED:
         return _MAPPED[workload.name][1](workload, name)
     if name != PLAIN:
@@ -184,8 +181,7 @@ def _compare(mapping: OperatorMapping, config: Config, plans: list[Candidate[Any
 
 
 def _bound(mapping: OperatorMapping, config: Config) -> int:
-    """Return a quick lower bound on cycles by slots, operand bytes and output bytes, or 0 for operators with
-    one mapping."""
+    """Return a quick bound by slots, operand bytes and output bytes, or 0 for operators with one mapping."""
     workload = mapping.workload
     if mapping.source.name not in _MAPPED:
         return 0

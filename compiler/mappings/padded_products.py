@@ -14,7 +14,7 @@ PADDED = "padded"
 
 
 def needs_padding(workload: Workload, config: Config) -> bool:
-    """Whether a product is possible only with padded operands.
+    """Whether only padded operands work.
 
     For example, a sum over 50 values with two zero points on a machine with blocks of 16.
     """

@@ -11,9 +11,10 @@ picture, which overlap by the positions that windows share:
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import gcd
 from typing import Any
+
+from msgspec import Struct
 
 from accel.compiler.expr.quantization import bounds_of
 from accel.compiler.mappings.convolution_mappings import window_axes_of
@@ -29,9 +30,8 @@ _MAXIMUM = "max_pool2d"
 _SYNTAX = "'+' joins channels=N and strips=YxX; or it is plain"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PictureSplit:
-    """A split of a picture into groups of channels, and strips of rows and columns."""
+class PictureSplit(Struct, frozen=True, kw_only=True):
+    """A picture as groups of channels, and strips of rows and columns."""
 
     groups: int
     down: AxisSplit
@@ -50,7 +50,6 @@ class PictureSplit:
 
 
 def pool_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapping]:
-    """Yield the plain mapping of a pooling, then those that may be faster."""
     yield plain_mapping(workload)
     needed = config.batch // gcd(config.batch, workload.parameters["N"])
     for groups in _divisors(needed):
@@ -61,7 +60,7 @@ def pool_mappings(workload: Workload, config: Config) -> Iterator[OperatorMappin
 
 
 def find_pool_mapping(workload: Workload, name: str) -> OperatorMapping:
-    """Return a pooling's mapping by its name."""
+    """Return a mapping by name."""
     if name == PLAIN:
         return plain_mapping(workload)
     groups, strips = 1, (1, 1)

@@ -13,13 +13,10 @@ stride 2, strips 2    two halves of the axis, which overlap by the positions tha
 ====================  =====================================================================
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, kw_only=True)
-class WindowAxis:
-    """Windows along one axis."""
-
+class WindowAxis(Struct, frozen=True, kw_only=True):
     size: int
     taps: int
     stride: int
@@ -29,12 +26,10 @@ class WindowAxis:
     outputs: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class AxisSplit:
+class AxisSplit(Struct, frozen=True, kw_only=True):
     """A split axis.
 
     Attributes:
-        strips: parts that become pictures of the batch.
         packed: whether all input positions that a block's windows need become channels of one step.
     """
 
@@ -54,7 +49,7 @@ class AxisSplit:
 
     @property
     def is_single_product(self) -> bool:
-        """Whether one output of a strip remains, which reads the one remaining input position."""
+        """Whether one output of a strip and one input position remain."""
         return self.size == self.taps == self.length == 1 and self.padding[0] == 0
 
     @property

@@ -34,7 +34,7 @@ from accel.compiler.target.intrinsic_declaration import AluIntrin
 
 
 def block_epilogue(lowering: Lowering, chain: Chain, nest: StageNest, block: int) -> BlockEpilogue:
-    """Return the epilogue of the block under a stage's loops from position ``block`` inward."""
+    """Return the epilogue of the loops from position ``block`` inward."""
     stage = nest.stage
     assert stage.tensorized is not None
     intrin = stage.tensorized[1]

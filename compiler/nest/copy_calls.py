@@ -24,7 +24,7 @@ from accel.compiler.schedule.schedule import Stage
 
 
 def copy_call(lowering: Lowering, nest: StageNest, block: int) -> Node:
-    """Return the copy that a stage's loops from position ``block`` inward make."""
+    """Return the copy of the loops from position ``block`` inward."""
     stage = nest.stage
     where = stage.scope.name if stage.scope is not None else "DRAM"
     window = window_of(stage.axis, stage.body)

@@ -25,7 +25,7 @@ Element = tuple[tuple[int | None, int], ...]
 
 
 def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
-    """Return the element of every buffer that the program writes.
+    """Return the element of each written buffer.
 
     For example, the accumulators of a 1 x 16 block have the element ``((0, 1), (1, 16))``.
     """
@@ -80,7 +80,7 @@ def _operand_element(region: Region, dims: tuple[int | None, ...], otherwise: tu
 
 
 def element_of(region: Region, dims: tuple[int | None, ...], shape: tuple[int, ...]) -> Element:
-    """Return the element of an intrinsic's operand: its last dimensions if it covers several elements."""
+    """Use the last dimensions of an operand that covers several elements."""
     rank = len(shape) if region.buffer.scope is None else len(region.buffer.scope.element)
     return tuple(zip(dims, shape, strict=True))[-rank:]
 
@@ -88,8 +88,7 @@ def element_of(region: Region, dims: tuple[int | None, ...], shape: tuple[int, .
 def _store_epilogue_elements(
     node: StoreEpilogue, found: Mapping[Buffer, tuple[Element, str]]
 ) -> Iterator[tuple[Region, Element]]:
-    """Return the elements of the store unit's operands. Results and residuals have the accumulators' element,
-    parameters its number of channels."""
+    """Results and residuals have the accumulators' element, parameters its number of channels."""
     name = node.source.buffer.name
     if node.source.buffer not in found:
         raise TensorizeError(f"{name} is only used by an epilogue; no intrinsic determines its elements")
@@ -146,7 +145,6 @@ def _check_scope(buffer: Buffer, element: Element) -> None:
 
 
 def block_shape(element: Element, dimensions: int) -> tuple[int, ...]:
-    """Return the block's size along each dimension of a buffer."""
     sizes = {d: size for d, size in element if d is not None}
     return tuple(sizes.get(d, 1) for d in range(dimensions))
 

@@ -11,9 +11,9 @@ A pass over all blocks of a tile is one ALU instruction.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.nest.nest import AluCall, AppliedOp, BlockEpilogue, Call, For, Guard, Node, TileEpilogue
 from accel.compiler.target.alu_epilogue import passes
 from accel.compiler.target.intrinsic_declaration import AluIntrin
@@ -21,7 +21,6 @@ from accel.compiler.target.machine_intrinsics import gemm
 
 
 def lower_epilogue(post: TileEpilogue) -> list[Node]:
-    """Return the nodes of a tile's epilogue, computed with the stage's intrinsic."""
     intrin = post.block_epilogue.intrin
     if isinstance(intrin, AluIntrin):
         return lower_to_alu(post)
@@ -29,7 +28,6 @@ def lower_epilogue(post: TileEpilogue) -> list[Node]:
 
 
 def lower_to_alu(post: TileEpilogue) -> list[Node]:
-    """Return the ALU passes over the tile, in order."""
     return [node for step in block_operations(post.block_epilogue) for node in _with_leaf(post.body, step)]
 
 

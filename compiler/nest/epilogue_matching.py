@@ -5,10 +5,10 @@ arithmetic is converted here, since operators declare such lists.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.applied_operations import Applied
@@ -56,8 +56,7 @@ _WITH_CONSTANT: dict[str, Callable[[int], PostOp]] = {
 }
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """The accumulator that is changed in place, or None, and the epilogue operators."""
 
     root: Read | None

@@ -15,9 +15,11 @@ sum, because the two forms would then differ.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from types import UnionType
 
+from msgspec import Struct
+
+from accel.base.records import replace
 from accel.compiler.nest.nest import (
     AppliedOp,
     BlockEpilogue,
@@ -37,8 +39,7 @@ from accel.compiler.target.alu_epilogue import Folded, folded
 from accel.image.packed_layout import Preparation
 
 
-@dataclass(frozen=True)
-class _Tile:
+class _Tile(Struct, frozen=True):
     """Positions of the reset of a tile's sums, and of its epilogues."""
 
     sums: Buffer
@@ -47,7 +48,6 @@ class _Tile:
 
 
 def fold_bias(nest: Nest) -> Nest:
-    """Fold reset and bias wherever possible."""
     folding = _Folding(nest)
     body = folding.rewrite(nest.body)
     clears = tuple(ZeroBuffer(buffer, stage=buffer.name) for buffer in folding.cleared)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from msgspec import Struct
+
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.linear_expressions import at_zero, linear, variables
 from accel.compiler.expr.scalar_expressions import Binary, Cast, Const, Expr, IterVar, Read, Sum, format_expr
@@ -19,10 +21,7 @@ from accel.compiler.nest.nest import Buffer, Region
 COMMUTATIVE = ("+", "*", "min", "max")
 
 
-@dataclass(frozen=True)
-class BlockLoop:
-    """A loop of the block."""
-
+class BlockLoop(Struct, frozen=True):
     var: IterVar
     extent: Expr
     span: int
@@ -36,8 +35,7 @@ class BlockLoop:
         return self.span == axis.extent or (self.whole and self.span < axis.extent)
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Struct, frozen=True):
     """An operand of the block and the matching one of the intrinsic.
 
     Attributes:
@@ -67,8 +65,7 @@ class Operand:
     dims: tuple[int | None, ...]
 
 
-@dataclass(frozen=True)
-class Unified:
+class Unified(Struct, frozen=True):
     """The loop for each axis, or None for axes with one value, and the operands."""
 
     loops: dict[IterVar, BlockLoop | None]
@@ -76,7 +73,7 @@ class Unified:
 
 
 def match(pattern: Expr, found: Expr) -> Iterator[dict[Tensor, Read]]:
-    """Yield all ways in which ``found`` has the form of ``pattern``: each operand's access."""
+    """Yield each operand's access for all ways in which ``found`` has the form of ``pattern``."""
     if isinstance(pattern, Sum) or isinstance(found, Sum):
         if isinstance(pattern, Sum) and isinstance(found, Sum):
             yield from match(pattern.body, found.body)
@@ -105,7 +102,7 @@ def _match_pair(pattern: Binary, a: Expr, b: Expr) -> Iterator[dict[Tensor, Read
 def map_axes(
     name: str, block: Sequence[BlockLoop], axes: Sequence[IterVar], accesses: Sequence[Access]
 ) -> Unified:
-    """Return the first mapping of the block's loops onto ``axes`` that all accesses agree with."""
+    """Return the first mapping of loops onto ``axes`` that all accesses agree with."""
     if len(block) > len(axes):
         raise TensorizeError(
             f"the block for {name} has {len(block)} loops ({_loops(block)}); {name} has {len(axes)} axes "

@@ -33,7 +33,6 @@ def lower(schedule: Schedule) -> Nest:
 
 
 def finish(lowering: Lowering, body: Sequence[Node]) -> Nest:
-    """Return a nest of ``body`` with the buffers of a lowering."""
     schedule = lowering.schedule
     local = [s for s in schedule.stages if s.tensor not in schedule.outputs]
     around = {b: lowering.refill_loops[b] for b in (lowering.buffers[s.tensor] for s in local)}
@@ -70,7 +69,6 @@ def _loops(lowering: Lowering, nest: StageNest, position: int) -> list[Node]:
 
 
 def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Node]:
-    """Wrap ``inner`` in the loop of a leaf, unless it runs once."""
     loop = nest.loops[leaf]
     if loop is None:
         return list(inner)
@@ -81,7 +79,6 @@ def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Nod
 
 
 def guarded(conditions: Sequence[Condition], nodes: list[Node]) -> list[Node]:
-    """Guard ``nodes`` by ``conditions``, if there are any."""
     return [Guard(tuple(conditions), tuple(nodes))] if conditions else nodes
 
 

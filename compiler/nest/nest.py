@@ -6,15 +6,17 @@ A nest can be printed (:mod:`accel.compiler.nest.nest_text`) and executed
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.deprecated_modules import renamed_attributes
+from accel.base.records import AbstractRecord, replace
 from accel.compiler.expr.epilogue_operators import PostOp
 from accel.compiler.expr.linear_expressions import bounds, simplify, simplify_conditions
 from accel.compiler.expr.scalar_expressions import (
@@ -35,8 +37,7 @@ if TYPE_CHECKING:
     from accel.compiler.target.intrinsic_declaration import Intrinsic, TensorIntrin
 
 
-@dataclass(frozen=True, eq=False)
-class Buffer:
+class Buffer(Struct, frozen=True, eq=False):
     """A tensor in DRAM, or the part of a tensor in a scratchpad.
 
     Attributes:
@@ -64,13 +65,11 @@ class Buffer:
 FIRST_SET = Const(0)
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(Struct, frozen=True):
     """A box of a buffer.
 
     Attributes:
         buffer_extents: extents of the part of its tensor that the buffer holds at this access.
-        set_index: the buffer set.
     """
 
     buffer: Buffer
@@ -90,8 +89,7 @@ class Node:
     """Base class of the nodes of a nest."""
 
 
-@dataclass(frozen=True)
-class For(Node):
+class For(Node, Struct, frozen=True):
     """``for var in range(extent)``. The extent may depend on outer variables.
 
     Attributes:
@@ -106,16 +104,12 @@ class For(Node):
     is_unrolled: bool = False
 
 
-@dataclass(frozen=True)
-class Guard(Node):
-    """Run the body if all conditions hold."""
-
+class Guard(Node, Struct, frozen=True):
     conditions: tuple[Condition, ...]
     body: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
-class Assign(Node):
+class Assign(Node, Struct, frozen=True):
     """``target = value``, or ``target += value``. The result wraps to the buffer's dtype."""
 
     target: Read
@@ -123,16 +117,15 @@ class Assign(Node):
     accumulate: bool = False
 
 
-@dataclass(frozen=True)
-class ZeroRegion(Node):
-    """Set a region to zero, for example the sums of a tile."""
+class ZeroRegion(Node, Struct, frozen=True):
+    """For example, the sums of a tile."""
 
     region: Region
 
 
 @dataclass(frozen=True)
 class ZeroBuffer(Node):
-    """Set a whole scratchpad buffer to zero, including unused parts."""
+    """Unused parts are set to zero, too."""
 
     buffer: Buffer
     stage: str = field(default="", compare=False, kw_only=True)
@@ -174,8 +167,7 @@ class Copy(Node):
     stage: str = field(default="", compare=False, kw_only=True)
 
 
-@dataclass(frozen=True)
-class HostPack(Node):
+class HostPack(Node, Struct, frozen=True):
     """The host makes ``target`` in DRAM from ``source``."""
 
     target: Buffer
@@ -183,8 +175,7 @@ class HostPack(Node):
     packing: BlockDiagonal | Interleaved
 
 
-@dataclass(frozen=True)
-class HostConstant(Node, ABC):
+class HostConstant(Node, AbstractRecord, frozen=True):
     """A constant in DRAM that the program file contains."""
 
     target: Buffer
@@ -194,8 +185,7 @@ class HostConstant(Node, ABC):
     def value(self) -> npt.NDArray[Any]: ...
 
 
-@dataclass(frozen=True)
-class ConstantParameters(HostConstant):
+class ConstantParameters(HostConstant, frozen=True):
     """The store unit's parameters of channels that all have the same ``bias``."""
 
     packing: Interleaved
@@ -207,8 +197,7 @@ class ConstantParameters(HostConstant):
         return self.packing.widen(plain)
 
 
-@dataclass(frozen=True)
-class ConstantTable(HostConstant):
+class ConstantTable(HostConstant, frozen=True):
     """A table of 256 bytes."""
 
     entries: tuple[int, ...]
@@ -218,10 +207,7 @@ class ConstantTable(HostConstant):
         return np.array([self.entries], dtype=np.uint8)
 
 
-@dataclass(frozen=True)
-class IdentityMatrix(HostConstant):
-    """An identity matrix."""
-
+class IdentityMatrix(HostConstant, frozen=True):
     @property
     def value(self) -> npt.NDArray[np.int8]:
         return np.eye(self.target.shape[0], dtype=np.int8)
@@ -239,8 +225,7 @@ class AluCall(Node):
     stage: str = field(default="", compare=False, kw_only=True)
 
 
-@dataclass(frozen=True)
-class AppliedOp:
+class AppliedOp(Struct, frozen=True):
     """An epilogue operator on blocks of accumulators.
 
     Attributes:
@@ -297,8 +282,7 @@ class StoreEpilogue(Node):
     stage: str = field(default="", compare=False, kw_only=True)
 
 
-@dataclass(frozen=True)
-class TileEpilogue(Node):
+class TileEpilogue(Node, Struct, frozen=True):
     """The epilogue of a tile: loops and conditions around one :class:`BlockEpilogue`."""
 
     body: tuple[Node, ...]
@@ -353,7 +337,6 @@ class Nest:
 
 
 def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
-    """Yield all nodes of a nest, outer before inner."""
     for node in nodes:
         yield node
         if isinstance(node, For | Guard | TileEpilogue):
@@ -361,7 +344,7 @@ def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def unrolled_nodes(node: For) -> list[Node]:
-    """Repeat the body of an unrolled loop. Iterations that may not run are guarded."""
+    """Iterations that may not run are guarded."""
     nodes: list[Node] = []
     surely, most = bounds(node.extent)
     for number in range(most):
@@ -372,7 +355,7 @@ def unrolled_nodes(node: For) -> list[Node]:
 
 
 def replace_regions(node: Node, change: Callable[[Region], Region]) -> Node:
-    """Change the regions of copies, calls and epilogues."""
+    """Change the regions of a node."""
     if isinstance(node, For | Guard | TileEpilogue):
         return replace(node, body=tuple(replace_regions(n, change) for n in node.body))
     if isinstance(node, Copy):

@@ -1,7 +1,6 @@
 """Execution of loop nests with numpy, at every stage of the compiler."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_mapping, plain_array
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.expr.applied_operations import operation_values
 from accel.compiler.expr.epilogue_operators import StoreLookUp, StoreRequantize
 from accel.compiler.expr.linear_expressions import evaluate as evaluate_index
@@ -123,7 +123,7 @@ class _State:
         target[inner] = source.astype(target.dtype) - target.dtype.type(node.zero_point)
 
     def _store(self, node: StoreEpilogue, env: Env) -> None:
-        """Compute a tile as the store unit does. Parameters lie along the channels."""
+        """Parameters lie along the channels."""
         value = self._part(node.source, env).astype(np.int32)
         for one in node.ops:
             assert one.operand is not None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy.typing as npt
+from msgspec import Struct, field
 
+from accel.base.records import replace
 from accel.compiler.nest.fold_bias import fold_bias
 from accel.compiler.nest.nest import Nest
 from accel.compiler.nest.nest_verifier import verify_nest
@@ -21,8 +22,7 @@ VERIFY_AFTER_PASSES = False
 """Tests turn it on."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compilation:
+class Compilation(Struct, frozen=True, kw_only=True):
     """A schedule during compilation, and the nest after the passes so far.
 
     Attributes:
@@ -36,8 +36,7 @@ class Compilation:
     nest: Nest = field(default_factory=lambda: Nest(inputs=(), outputs=(), locals=(), body=()))
 
 
-@dataclass(frozen=True, kw_only=True)
-class NestPass:
+class NestPass(Struct, frozen=True, kw_only=True):
     """One pass. ``accel show --stage`` uses the name of its result.
 
     Attributes:
@@ -76,7 +75,6 @@ PASSES = (
 
 
 def run_passes(compilation: Compilation, *, to: str | None = None) -> Compilation:
-    """Run all passes, or those up to the one named ``to``."""
     for one in PASSES:
         compilation = one.run(compilation)
         if VERIFY_AFTER_PASSES:

@@ -57,7 +57,7 @@ def nest_lines(nest: Nest) -> Iterator[tuple[str, Node | None]]:
 
 
 def format_node(node: Node, indent: int = 0) -> list[str]:
-    """Return the lines of one node, indented by ``indent`` levels of 4 spaces."""
+    """One level of ``indent`` is 4 spaces."""
     return [text for text, _ in _node_lines(node, indent)]
 
 
@@ -160,7 +160,7 @@ def _format_range(r: Range, step: int) -> str:
 
 
 def add(a: Expr, b: Expr) -> Expr:
-    """Return the sum in normal form. A minimum stays outermost."""
+    """A minimum stays outermost."""
     if isinstance(b, Binary) and b.op == "min":
         return Binary("min", add(a, b.a), add(a, b.b))
     return simplify(Binary("+", a, b))

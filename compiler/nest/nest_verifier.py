@@ -8,11 +8,11 @@ linear, no other iteration can exceed a bound.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.compiler.expr.epilogue_operators import Take
 from accel.compiler.expr.linear_expressions import variables
@@ -63,13 +63,12 @@ class NestError(Exception):
 
 
 def verify_nest(nest: Nest, *, allows_vthreads: bool = True) -> None:
-    """Raise a NestError for an invalid nest. ``allows_vthreads`` permits loops over virtual threads."""
+    """Raise a NestError for an invalid nest."""
     _Verifier(nest, allows_vthreads).run()
 
 
-@dataclass(frozen=True)
-class _Iterations:
-    """Iterations of the loops around a statement: each variable's values."""
+class _Iterations(Struct, frozen=True):
+    """Each loop variable's values around a statement."""
 
     at: Mapping[IterVar, Array]
     count: int
@@ -221,8 +220,8 @@ class _Verifier:
     def _region(
         self, region: Region, iterations: _Iterations, block: Mapping[int, int] | None = None
     ) -> _Iterations:
-        """Check that a box is inside its buffer and the buffer's content, except for the rest of a last block
-        of ``block`` elements. Return the iterations in which it is not empty."""
+        """Check that a box is inside its buffer's content, except for the rest of a last block of ``block``
+        elements. Return the iterations in which it is not empty."""
         buffer, name = region.buffer, format_region(region)
         self._require(buffer in self.declared, f"{buffer.name} is not declared")
         rank = len(buffer.shape)

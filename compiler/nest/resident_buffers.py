@@ -12,9 +12,9 @@ outer loops are counted in order.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
+from accel.base.records import replace
 from accel.compiler.expr.linear_expressions import simplify
 from accel.compiler.expr.scalar_expressions import Binary, Const, Expr, IterVar
 from accel.compiler.nest.nest import (

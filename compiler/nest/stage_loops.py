@@ -6,7 +6,7 @@ its largest extent and a guard.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from accel.compiler.expr.linear_expressions import at_zero, bounds, ceil_div, linear, simplify, variables
 from accel.compiler.expr.scalar_expressions import (
@@ -23,8 +23,7 @@ from accel.compiler.schedule.schedule import Stage
 from accel.compiler.schedule.stage_splits import Fuse, Split
 
 
-@dataclass(eq=False)
-class StageNest:
+class StageNest(Struct, eq=False):
     """The loops of one stage that computes a known part of its tensor.
 
     Attributes:
@@ -79,7 +78,7 @@ class StageNest:
 
 
 def make_loops(nest: StageNest) -> None:
-    """Determine extents and values of a stage's variables from its domain, splits and fuses."""
+    """Determine a stage's extents and values from its domain, splits and fuses."""
     stage = nest.stage
     largest: dict[IterVar, int] = {}
     exact: dict[IterVar, Expr] = {}
@@ -187,7 +186,6 @@ def inner_region(nest: StageNest, position: int) -> Region | None:
 
 
 def block_loops(nest: StageNest, block: int) -> list[BlockLoop]:
-    """Return the loops of a stage's tensorized block."""
     stage = nest.stage
     widths = {r.inner: r.factor for r in stage.relations if isinstance(r, Split)}
     roots = {*stage.axis, *stage.reduce_axis}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.expr.epilogue_operators import PostOp
 from accel.compiler.expr.linear_expressions import (
     at_zero,
@@ -251,7 +251,7 @@ _MAX_VALUES = 1 << 12
 
 
 class _ReadRange(NamedTuple):
-    """The indices ``[start, start + length)`` of reads. Guarded reads may lie outside the tensor."""
+    """Guarded reads may lie outside the tensor."""
 
     start: Expr
     length: int
@@ -282,7 +282,6 @@ def _clipped(read_range: _ReadRange, size: int) -> Range:
 
 
 def clip_range(start: Expr, extent: Expr, size: Expr) -> Range:
-    """Return ``[start, start + extent)``, cut off at ``size``."""
     rest = simplify(Binary("-", size, start))
     return Range(start, simplify(Binary("min", extent, rest)))
 

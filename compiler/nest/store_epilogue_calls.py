@@ -37,7 +37,7 @@ from accel.compiler.nest.stage_placement import Lowering
 
 
 def store_epilogue(lowering: Lowering, nest: StageNest, block: int) -> Node:
-    """Return the epilogue of the tile under a stage's loops from position ``block`` inward."""
+    """Return the epilogue of the loops from position ``block`` inward."""
     stage = nest.stage
     body = stage.body.value if isinstance(stage.body, Cast) else stage.body
     ops = body.ops if isinstance(body, Finished) else ()
@@ -91,7 +91,7 @@ def _is_elementwise(read: Read, axes: Sequence[IterVar]) -> bool:
 
 
 def _same_box(lowering: Lowering, nest: StageNest, block: int, read: Read) -> Region:
-    """Return the region that a tile reads, with one element along axes that are read at 0."""
+    """The region has one element along axes that are read at 0."""
     tensor = read.tensor
     assert isinstance(tensor, Tensor)
     target = inner_region(nest, block)

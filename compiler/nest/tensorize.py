@@ -6,9 +6,8 @@ A call replaces the loops from the tensorized one inward. A copy between DRAM an
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.expr.guarded_loops import hoist
 from accel.compiler.expr.linear_expressions import (
     at_zero,

@@ -16,9 +16,9 @@ same order in every unit, since tokens are anonymous.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.expr.linear_expressions import bounds, simplify, variables
 from accel.compiler.expr.scalar_expressions import Binary, Const, Expr, IterVar
 from accel.compiler.nest.nest import (
@@ -41,7 +41,6 @@ from accel.compiler.nest.nest_text import format_region
 
 
 def lower_threads(nest: Nest) -> Nest:
-    """Replace virtual threads by ordinary loops."""
     while True:
         loop = _innermost_thread_loop(nest.body)
         if loop is None:

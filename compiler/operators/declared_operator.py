@@ -2,8 +2,9 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import ShapeError, nearest
 from accel.compiler.operators.operator_parameters import JointParameter, Parameter, ParameterKind
@@ -11,8 +12,7 @@ from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.planner import Planner
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommandFamily:
+class CommandFamily(Struct, frozen=True, kw_only=True):
     """A command for several operators."""
 
     command: str
@@ -20,16 +20,14 @@ class CommandFamily:
     summary: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommandVariant:
+class CommandVariant(Struct, frozen=True, kw_only=True):
     """An operator's value of the family's option."""
 
     family: CommandFamily
     value: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Operator:
+class Operator(Struct, frozen=True, kw_only=True):
     """An operator.
 
     Attributes:
@@ -56,7 +54,7 @@ class Operator:
         return self.name.replace("_", "-")
 
     def default_of(self, parameter: Parameter) -> Any:
-        """Return a parameter's default, or :attr:`inspect.Parameter.empty` if it is required."""
+        """Return ``inspect.Parameter.empty`` for a required parameter."""
         if parameter.omitted_value is not None:
             return parameter.omitted_value
         return inspect.signature(self.make).parameters[parameter.name].default
@@ -78,7 +76,6 @@ class Operator:
         return [one for one in self.parameters if one.kind is ParameterKind.RECORD]
 
     def parameters_named(self, name: str) -> set[str]:
-        """Return the parameters that a name stands for, if any."""
         found = self.spellings.get(name)
         return set() if found is None else {found.name} if isinstance(found, Parameter) else set(found.names)
 
@@ -90,7 +87,7 @@ class Operator:
         return self.make(**self.arguments(values))
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert values under any of the parameters' names to arguments of :attr:`make`."""
+        """Convert values under any of the parameters' names."""
         known, found = self.spellings, dict[str, Any]()
         given: dict[str, str] = {}
         for name, value in values.items():

@@ -15,7 +15,6 @@ from accel.core.config import Config
 
 
 def planner_of(workload: Workload) -> Planner[Any, Any]:
-    """Return the planner of a workload's operator."""
     return operator_of(workload.name).planner
 
 
@@ -27,7 +26,7 @@ def find_candidates(
     *,
     quick: bool = False,
 ) -> list[Candidate[Any]]:
-    """Return the most promising plans, best first.
+    """Return promising plans, best first.
 
     Args:
         threads: only plans with this number of virtual threads, or None for any.
@@ -46,6 +45,5 @@ def default_schedule(
     threads: int | None = None,
     tile: Mapping[str, int] | None = None,
 ) -> Schedule:
-    """Return the schedule of the best plan."""
     plan = find_candidates(workload, machine.config, threads, tile)[0].plan
     return planner_of(workload).schedule(workload, machine, plan)

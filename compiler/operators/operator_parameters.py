@@ -1,9 +1,10 @@
 """Parameters of operators, in Python, in sweeps and on the command line."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
 
 
 class ParameterKind(Enum):
@@ -43,8 +44,7 @@ class ParameterKind(Enum):
         return "x" if self is ParameterKind.PAIR else ","
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parameter:
+class Parameter(Struct, frozen=True, kw_only=True):
     """A parameter of an operator.
 
     Attributes:
@@ -81,8 +81,7 @@ class Parameter:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class JointParameter:
+class JointParameter(Struct, frozen=True, kw_only=True):
     """One name for several parameters, for example ``size`` for ``H`` and ``W``. A single number applies to
     all."""
 

@@ -1,7 +1,9 @@
 """The epilogue of a layer: operations on sums before they are stored."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from accel.base.arguments import check_flag, check_integer, plain_integers
 from accel.base.errors import ShapeError
@@ -17,8 +19,7 @@ _ANY_BIAS, _ANY_RESIDUAL = placeholder((1,), "int32", name="bias")[0], placehold
 """Arbitrary elements, to count operators."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Epilogue:
+class Epilogue(Struct, frozen=True, kw_only=True):
     """An epilogue: bias, arithmetic right shift, residual, ReLU, saturation, in this order.
 
     ``out = clip(max(((sums + bias) >> shift) + residual, 0), low, high)``
@@ -52,7 +53,7 @@ class Epilogue:
             self._set("clip", _check_clip(self.clip))
 
     def _set(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)
+        force_setattr(self, name, value)
 
     @property
     def saturates(self) -> bool:

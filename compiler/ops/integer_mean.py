@@ -7,8 +7,9 @@ need an offset of half the count, which rounds to nearest, as far as it fits 16 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import ShapeError
 from accel.compiler.expr.epilogue_operators import Finished, Offset, Scale, Shift
@@ -20,13 +21,11 @@ SURE_MEAN = 93_462
 """Every count up to this has a multiplier, as an exhaustive search shows. Some larger counts have none."""
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(Struct, frozen=True):
     """The integers that turn sums into means. ``offset`` is added before the multiplication.
 
     Attributes:
         factors: the multiplier for each number of values.
-        shift: number of bits by which products are shifted right.
     """
 
     factors: dict[int, int]
@@ -38,7 +37,6 @@ class Mean:
         return not self.offset and not self.shift and set(self.factors.values()) == {1}
 
     def apply(self, sums: Expr, factor: Expr | int) -> Expr:
-        """Return one element's mean. ``factor`` is the multiplier for its number of values."""
         scaled = (Scale(as_expr(factor)), Shift(self.shift))
         return Finished(sums, (Offset(self.offset), *scaled) if self.offset else scaled)
 
@@ -66,7 +64,7 @@ class Mean:
 
 
 def mean_of(counts: Sequence[int]) -> Mean:
-    """Return multipliers for means of these numbers of int8 values, with one offset and shift."""
+    """All ``counts`` get the same offset and shift."""
     distinct = sorted(set(counts))
     half = min(distinct[0] // 2, IMMEDIATE_HIGH)
     for offset in (0, 1, half):

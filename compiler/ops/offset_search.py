@@ -60,5 +60,4 @@ def most_frequent_offset(results: Integers, least: Integers, most: Integers, bou
 
 
 def clamped_offset(offset: int) -> int:
-    """Return the nearest offset that the machine has."""
     return min(max(offset, -MAX_OFFSET), MAX_OFFSET)

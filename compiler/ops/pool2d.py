@@ -1,11 +1,11 @@
 """Pooling as tensor expressions."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, product
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.arguments import check_flag
 from accel.base.errors import ShapeError
@@ -39,7 +39,6 @@ ROWS = "rows"
 
 
 def sliding_of(workload: Workload) -> Sliding:
-    """Return the windows of a pooling."""
     sizes = workload.parameters
     pairs = {key: (sizes[key][0], sizes[key][1]) for key in ("kernel", "stride", "dilation")}
     top, left, bottom, right = sizes["padding"]
@@ -220,8 +219,7 @@ def max_pool2d(
     )
 
 
-@dataclass(frozen=True)
-class Taps:
+class Taps(Struct, frozen=True):
     """Window elements in one direction, as offsets from a window's first element without padding.
 
     Attributes:

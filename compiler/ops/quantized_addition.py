@@ -9,10 +9,10 @@ If it is negative, no integers are exact.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ShapeError
 from accel.compiler.expr.quantization import Order, Quantization
@@ -73,15 +73,13 @@ def find_addition(
     return min(map(pairs.addition, tried), key=lambda one: one.differences)
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     multipliers: tuple[int, int]
     shift: int
     zero: int
 
 
-@dataclass(frozen=True)
-class _OffsetRange:
+class _OffsetRange(Struct, frozen=True):
     """The offsets from ``floor`` to ``ceiling`` that all pairs of values allow, none if ``floor > ceiling``.
 
     Attributes:
@@ -178,7 +176,7 @@ def _cutting_plane_candidates(pairs: _Pairs, start: _Candidate) -> Iterator[_Can
     """Yield multipliers that may have a wider offset range, by Kelley's cutting planes.
 
     The width is concave, so tangent planes bound it everywhere. The next candidate is the maximum of the
-    lowest planes. If it is negative, no multipliers have an offset.
+    lowest planes.
     """
     a, b = start.multipliers
     up, down = (

@@ -1,7 +1,7 @@
 """Quantized layers of networks: scales, zero points, int8 and uint8."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal, get_args
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_flag, check_integer, plain_integers
 from accel.base.errors import ShapeError, nearest
+from accel.base.records import field_names
 from accel.compiler.expr.epilogue_operators import (
     AddQuantized,
     Bias,
@@ -359,18 +360,15 @@ class Quantized:
         return cls(**own, residual=QuantizedResidual(**added))
 
 
-_LAYER_FIELDS = tuple(one.name for one in fields(Quantized) if one.name not in ("table", "residual"))
+_LAYER_FIELDS = tuple(one for one in field_names(Quantized) if one not in ("table", "residual"))
 _WEIGHT_FIELDS = ("weight_zero", "weight_dtype")
 """Parameters that plain data omits if they have their defaults."""
-_TABLE_FIELDS = {
-    "table" if one.name == "entries" else f"table_{one.name}": one.name for one in fields(QuantizedTable)
-}
+_TABLE_FIELDS = {"table" if one == "entries" else f"table_{one}": one for one in field_names(QuantizedTable)}
 """From the layer's names of the table's parameters to its fields."""
 _RESIDUAL_FIELDS = {
-    one.name if one.name.startswith(("sum_", "result_", "approximate")) else f"residual_{one.name}": one.name
-    for one in fields(QuantizedResidual)
+    one if one.startswith(("sum_", "result_", "approximate")) else f"residual_{one}": one
+    for one in field_names(QuantizedResidual)
 }
-"""From the layer's names of the residual's parameters to its fields."""
 _OMITTED = {"residual_operation": "add", "residual_per_channel": False}
 QUANTIZED_PARAMETERS = (*_LAYER_FIELDS, *_TABLE_FIELDS, *_RESIDUAL_FIELDS)
 """The names in :meth:`Quantized.to_dict`."""
@@ -397,7 +395,6 @@ def _multiplication(
 
 
 def _centered(shape: Sequence[int], name: str, dtype: str, zero: int) -> tuple[Tensor, Tensor]:
-    """Return a tensor of bytes, and its values minus a zero point."""
     data = placeholder(shape, dtype, name=name)
     if dtype == "int8" and not zero:
         return data, data

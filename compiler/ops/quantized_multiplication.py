@@ -12,12 +12,13 @@ its two roundings lose different low bits of small and of large numbers. A large
 For example, with scales of 0.1, 0.05 and 0.02 the factor is slightly more than 0.25.
 """
 
-from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.expr.quantization import Order, Quantization
 from accel.compiler.expr.quantized_products import Multiplication, float_multiply
 from accel.compiler.ops.offset_search import (
@@ -74,15 +75,13 @@ def find_multiplication(
     return min(map(pairs.multiplication, tried), key=lambda one: one.differences)
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     multiplier: int
     shift: int
     zero: int
 
 
-@dataclass(frozen=True)
-class _OffsetRange:
+class _OffsetRange(Struct, frozen=True):
     """The offsets from ``floor`` to ``ceiling`` that all products allow, none if ``floor > ceiling``.
 
     Attributes:
@@ -184,7 +183,7 @@ def _offsets(products: Integers, results: Integers, candidate: _Candidate, sign:
 def _widest_candidate(pairs: _Pairs, shift: int, zero: int) -> _Candidate:
     """Return the first tried multiplier that has an offset, or the last one.
 
-    The width is concave. Where its tangent at any multiplier is negative, no multiplier has an offset.
+    Where the tangent of the width at any multiplier is negative, no multiplier has an offset.
     """
     first, last = 0, MAX_MULTIPLIER
     candidate = _Candidate(0, shift, zero)

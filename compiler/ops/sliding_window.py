@@ -3,7 +3,7 @@
 For example, windows of 3 x 3 with stride 2 over 112 x 112 elements with a padding of 1 give 56 x 56 outputs.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from accel.base.arguments import plain_integer, plain_integers
 from accel.base.errors import ShapeError
@@ -11,8 +11,7 @@ from accel.compiler.expr.scalar_expressions import Condition, Const, Expr, Guard
 from accel.compiler.expr.tensor_expressions import Tensor, compute
 
 
-@dataclass(frozen=True)
-class Sliding:
+class Sliding(Struct, frozen=True):
     """Windows over inputs with zeros around them.
 
     Attributes:
@@ -56,7 +55,7 @@ class Sliding:
     def places(
         self, output: tuple[IterVar, IterVar], tap: tuple[IterVar, IterVar], skip: int = 1
     ) -> tuple[Expr, Expr]:
-        """Return the row and the column of a window's element in :func:`window`."""
+        """Return the row and the column in :func:`window`."""
         (SY, SX), (DY, DX) = self.stride, self.dilation
         rows = _times(output[0], SY // skip) + _times(tap[0], DY)
         return rows, _times(output[1], SX) + _times(tap[1], DX)
@@ -77,7 +76,7 @@ def sliding(
     padding: int | tuple[int, ...],
     dilation: int | tuple[int, ...] = 1,
 ) -> Sliding:
-    """Return windows. All arguments except ``size`` may be one number for all directions."""
+    """All arguments except ``size`` may be one number for all directions."""
     return Sliding(
         size, pair("kernel", kernel), pair("stride", stride), sides(padding), pair("dilation", dilation)
     )
@@ -111,7 +110,7 @@ def window(data: Tensor, slide: Sliding, skip: int = 1) -> Tensor:
 
 
 def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, int]:
-    """Return one number for both directions, or two numbers, as a pair."""
+    """A number stands for both directions."""
     numbers = _integers(value, (1, 2), least)
     if numbers is None:
         kind = "a positive integer" if least == 1 else f"an integer from {least} on"

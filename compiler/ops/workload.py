@@ -1,12 +1,13 @@
 """Matrix products and fully connected layers as tensor expressions, and workloads."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 from accel.base.arguments import check_flag, check_integer
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.expr.expression_data import expression_to_data
 from accel.compiler.expr.scalar_expressions import Expr, IterVar, Read, reads
 from accel.compiler.expr.tensor_expressions import (
@@ -101,7 +102,6 @@ class Workload:
 
 
 def check_sizes(**sizes: object) -> tuple[int, ...]:
-    """Return sizes as Python integers. Raise a ShapeError for others."""
     return tuple(check_integer(name, size) for name, size in sizes.items())
 
 
@@ -210,7 +210,7 @@ def dense(
 def epilogue_of(
     quantized: object, *, bias: bool, channels: int, has_second_zero: bool = False, **others: Any
 ) -> Epilogue | Quantized:
-    """Return the epilogue from an operator's arguments. Raise a ShapeError if they do not fit.
+    """Raise a ShapeError if the arguments do not fit together.
 
     ``has_second_zero`` says whether the second operand may be uint8 or have a zero point.
     """
@@ -249,7 +249,6 @@ def input_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) 
 
 
 def weights_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) -> Tensor:
-    """Return a layer's weights, minus any zero point."""
     if isinstance(epilogue, Quantized):
         return epilogue.weights(shape, name)
     return placeholder(shape, name=name)
@@ -263,7 +262,6 @@ def has_two_zeros(workload: Workload) -> bool:
 
 
 def parameters_of(epilogue: Epilogue | Quantized, bias: bool) -> dict[str, Any]:
-    """Return an epilogue's parameters as plain data, with the bias."""
     return {"bias": bool(bias)} | epilogue.to_dict()
 
 
@@ -314,7 +312,7 @@ def with_epilogue(
     result: str = "out",
     channel_axis: int = 1,
 ) -> Workload:
-    """Return a workload of sums and their epilogue, with bias and residual as inputs.
+    """Bias and residual are inputs of the workload.
 
     ``total`` returns the sum of an element. Its parameters name the axes. The int32 bias has the dimension
     ``channel_axis`` of ``shape``.

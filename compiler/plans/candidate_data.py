@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
+from accel.base.records import field_names
 from accel.compiler.plans.plan_candidate import Candidate, PlanT, Prediction
 
 _PREDICTED = ("cycles", "compute", "load", "store")
 
 
 def candidates_to_json(candidates: Sequence[Candidate[Any]]) -> bytes:
-    """Return a JSON list of lists: the fields of plan and prediction, bytes and rating."""
+    """A list holds the fields of plan and prediction, bytes and rating."""
     if not candidates:
         return b"[]"
     plan_values = attrgetter(*_names(type(candidates[0].plan)))
@@ -24,7 +24,7 @@ def candidates_to_json(candidates: Sequence[Candidate[Any]]) -> bytes:
 
 
 def candidates_from_json(content: bytes, plan_type: type[PlanT]) -> tuple[Candidate[PlanT], ...]:
-    """Return the written candidates. Floats are the same to the last bit."""
+    """Floats are the same to the last bit."""
     names = _names(plan_type)
     return tuple(
         Candidate(
@@ -38,4 +38,4 @@ def candidates_from_json(content: bytes, plan_type: type[PlanT]) -> tuple[Candid
 
 
 def _names(plan_type: type[Any]) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(plan_type))
+    return tuple(one for one in field_names(plan_type))

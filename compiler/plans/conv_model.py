@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from accel.base.records import field_names
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.epilogue_cost import (
     can_add_by_product,
@@ -23,8 +23,7 @@ from accel.compiler.plans.transfer_cost import Count, Transfer, box_transfer
 from accel.core.config import Config
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConvShape(SumShape):
+class ConvShape(SumShape, frozen=True, kw_only=True, dict=True):
     """A convolution in blocks of the GEMM core.
 
     Attributes:
@@ -82,7 +81,7 @@ class ConvShape(SumShape):
         return np.asarray((outputs - 1) * self.stride[axis] + (taps - 1) * self.dilation[axis] + 1)
 
     def window_start(self, axis: int, output: Count, tap: Count) -> IntArray:
-        """Return the first row or column of the padded input for ``output`` and ``tap``."""
+        """Positions count in the padded input."""
         if not self.is_transposed:
             return np.asarray(output * self.stride[axis] + tap * self.dilation[axis])
         before, up = (self.top, self.left)[axis], self.upsampling[axis]
@@ -112,7 +111,7 @@ class ConvShape(SumShape):
         return np.asarray(has_whole_steps & is_same & (not self.is_transposed))
 
     def tile_extents(self, axis: int, count: int) -> list[int]:
-        """Return sizes worth trying: multiples of ``upsampling``."""
+        """Return multiples of ``upsampling``."""
         size, up = (self.rows, self.columns)[axis], self.upsampling[axis]
         return [min(size, part * up) for part in spread_part_sizes(-(-size // up), count)]
 
@@ -136,8 +135,7 @@ class ConvShape(SumShape):
         return box_transfer(config, self.stored_bytes, boxes, lines, columns)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DepthwiseShape(ConvShape):
+class DepthwiseShape(ConvShape, frozen=True, kw_only=True, dict=True):
     """A depthwise convolution by depthwise MACs, which multiply a whole row of the kernel in one slot.
 
     A row therefore counts as one tap with ``extra_taps`` more columns. Products with padding are executed.
@@ -195,7 +193,7 @@ def _transposed_overlaps(outputs: int, kernel: int, up: int, before: int, size: 
 
 
 def conv_shape(workload: Workload, config: Config) -> ConvShape:
-    """Return the features of a convolution or a mean over windows."""
+    """Return the features of a workload."""
     sizes = workload.parameters
     merged = merged_groups(workload, config)
     extra_taps = max(0, taps_at_once(workload, config) - 1)
@@ -225,7 +223,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
     )
     if not extra_taps:
         return shape
-    values = {one.name: getattr(shape, one.name) for one in fields(shape)}
+    values = {one: getattr(shape, one) for one in field_names(shape)}
     return DepthwiseShape(**(values | {"kernel": (kernel_rows, 1), "extra_taps": extra_taps}))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from accel.compiler.plans.plan_table import OUTER_LOOPS, RESIDENT, THREAD_AXES, PlanTable
 
@@ -13,8 +14,7 @@ OuterLoop = Literal["channels", "pixels"]
 Resident = Literal["nothing", "weights", "inputs", "both"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConvPlan:
+class ConvPlan(Struct, frozen=True, kw_only=True):
     """How a convolution is tiled and ordered.
 
     The outermost loop runs over groups, which are merged to fill blocks. Groups of a single block count as
@@ -22,7 +22,6 @@ class ConvPlan:
 
     Attributes:
         channels: blocks of output channels in a tile.
-        rows, columns: size of a tile of the output.
         depth: blocks of input channels in a step of the sum.
         kernel_rows: rows of the kernel in a step.
         outer: the outermost loop over tiles, see :data:`~accel.compiler.plans.plan_table.OUTER_LOOPS`.
@@ -49,7 +48,6 @@ class ConvPlan:
 
 
 def conv_table(plans: Sequence[ConvPlan]) -> PlanTable:
-    """Return the table of plans."""
     return PlanTable.from_rows(
         [
             (

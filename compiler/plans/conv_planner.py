@@ -1,7 +1,6 @@
 """The planner of convolutions, transposed convolutions and means over windows."""
 
-from dataclasses import replace
-
+from accel.base.records import replace
 from accel.compiler.plans.conv_model import ConvShape, conv_shape
 from accel.compiler.plans.conv_plan import ConvPlan, conv_table
 from accel.compiler.plans.conv_schedule import conv_schedule
@@ -24,7 +23,7 @@ def conv_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[ConvPlan]]:
-    """Find candidates, see ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's."""
+    """See ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's."""
     rankings = []
     for variant in shape.residual_variants():
         table = fitting_plans(variant, config, threads, fixed, default_thread_counts(quick=quick))
@@ -42,7 +41,6 @@ def conv_candidates(
 
 
 def all_conv_candidates(shape: ConvShape, config: Config) -> list[Candidate[ConvPlan]]:
-    """Return all plans, see ``Planner.enumerate``."""
     return [
         candidate
         for variant in shape.residual_variants()

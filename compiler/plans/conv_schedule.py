@@ -106,7 +106,7 @@ def _load_input(s: Schedule, data: Tensor, machine: Machine, *, pads: bool) -> S
 def _tile_output(
     stage: Stage, plan: ConvPlan, config: Config, merged: MergedGroups
 ) -> tuple[IterVar, IterVar, IterVar]:
-    """Tile the output. Return the loop over channels, the last loop over pixels, and the innermost loop."""
+    """Return the loop over channels, the last loop over pixels, and the innermost loop."""
     n, o, y, x = stage.axis
     g = None
     if merged.count > 1 and not merged.is_diagonal(config):
@@ -165,7 +165,7 @@ def _tile_phases(stage: Stage, plan: ConvPlan, machine: Machine, stride: tuple[i
 
 
 def _tile_kernel_rows(stage: Stage, plan: ConvPlan, machine: Machine) -> IterVar:
-    """Split the sums of a convolution by depthwise MACs, which multiply a row of the kernel in one slot."""
+    """Depthwise MACs multiply a row of the kernel in one slot."""
     _, _, y, x = stage.axis
     c, dy, dx = stage.reduce_axis
     blocks, inside = split_blocks(stage, machine.config)
@@ -178,7 +178,6 @@ def _tile_kernel_rows(stage: Stage, plan: ConvPlan, machine: Machine) -> IterVar
 def _split_depth(
     stage: Stage, c: IterVar, plan: ConvPlan, config: Config
 ) -> tuple[IterVar, IterVar, IterVar]:
-    """Split the input channels into loops over steps, over blocks of a step, and inside a block."""
     co, ct = stage.split(c, plan.depth * config.block_in, names=("co", "ct"))
     cm, ci = stage.split(ct, config.block_in, names=("cm", "ci"))
     return co, cm, ci

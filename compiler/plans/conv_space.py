@@ -78,13 +78,11 @@ def fitting_plans(
     fixed: Blocks | None = None,
     thread_counts: Sequence[int] = THREAD_COUNTS,
 ) -> PlanTable:
-    """Return all plans that fit and pay, see :func:`~accel.compiler.plans.plan_space.enumerate_plans`."""
     space = conv_space(shape, config, fixed)
     return enumerate_plans(space, _tile_sizes(shape, fixed or {}), threads, thread_counts)
 
 
 def smallest_conv_needs(shape: ConvShape, config: Config) -> dict[str, int]:
-    """Return the elements of each scratchpad for the smallest tiles."""
     return smallest_needs(shape.residual_variants(), config, _tile_sizes(shape, {}))
 
 

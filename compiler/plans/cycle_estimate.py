@@ -16,7 +16,7 @@ _ISSUE_CYCLES = 8
 
 
 def estimate_cycles(sizes: TileSizes) -> FloatArray:
-    """Return a rough number of cycles for each plan.
+    """Return cycles for each plan.
 
     It is the cycles of the busiest resource, plus waits that the plan cannot overlap, the first loads and the
     last store.
@@ -59,7 +59,7 @@ def _read_beats(sizes: TileSizes, traffic: OperandTraffic) -> tuple[FloatArray, 
 
 
 def _first_loads(sizes: TileSizes) -> FloatArray:
-    """Return the cycles before the first product. Operands are loaded while accumulators are reset."""
+    """Operands are loaded while accumulators are reset."""
     shape, config = sizes.shape, sizes.config
     bus = config.bus_bytes
     inputs = sizes.step_inputs * (config.inp_element_bytes / bus)

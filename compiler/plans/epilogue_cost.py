@@ -1,7 +1,8 @@
 """The cost of a workload's epilogue: ALU passes, or requantization in the store unit."""
 
-from dataclasses import dataclass
 from math import prod
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError
 from accel.compiler.ops.quantized_layers import Quantized
@@ -10,8 +11,7 @@ from accel.compiler.target.builtin_emitters import overwrites
 from accel.core.config import Config
 
 
-@dataclass(frozen=True, kw_only=True)
-class EpilogueCost:
+class EpilogueCost(Struct, frozen=True, kw_only=True):
     """The operations of a workload other than its products.
 
     Attributes:
@@ -19,7 +19,6 @@ class EpilogueCost:
         reset_passes: passes before the products, 0 or 1.
         folds_bias: whether the reset also adds the bias.
         in_store: whether the store unit requantizes the sums, with parameters from PAR.
-        shares_parameters: whether all channels have the same parameters.
     """
 
     passes: int
@@ -31,7 +30,6 @@ class EpilogueCost:
 
 
 def epilogue_cost(workload: Workload, config: Config, sum_length: int) -> EpilogueCost:
-    """Return the cost of a workload's epilogue with sums of ``sum_length`` products."""
     folds_bias, passes = workload.epilogue.folds(sum_length), workload.epilogue.passes(sum_length)
     if has_store_epilogue(workload, config):
         shares = shared_parameter_block(workload, config) is not None
@@ -48,7 +46,7 @@ def epilogue_cost(workload: Workload, config: Config, sum_length: int) -> Epilog
 
 
 def has_store_epilogue(workload: Workload, config: Config) -> bool:
-    """Return whether the store unit requantizes the sums. Raise a ScheduleError if the machine cannot."""
+    """Raise a ScheduleError if the machine cannot."""
     if isinstance(workload.epilogue, Quantized) and not config.post:
         raise ScheduleError(
             f"{workload.name} is quantized by scales and zero points; configuration {config.name!r} has "
@@ -77,7 +75,6 @@ def has_channel_residual(workload: Workload) -> bool:
 
 
 def stored_element_bytes(workload: Workload, config: Config) -> int:
-    """Return the bytes of an element of the output in DRAM."""
     return config.acc_element_bytes if workload.output.dtype == "int32" else config.out_element_bytes
 
 

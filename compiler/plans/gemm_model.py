@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -16,8 +15,7 @@ from accel.compiler.plans.transfer_cost import Count, Transfer, box_transfer
 from accel.core.config import Config
 
 
-@dataclass(frozen=True, kw_only=True)
-class GemmShape(SumShape):
+class GemmShape(SumShape, frozen=True, kw_only=True):
     """A matrix product in blocks of the GEMM core: ``rows`` are its rows, ``channels`` its columns.
 
     Attributes:
@@ -66,7 +64,7 @@ class GemmShape(SumShape):
 
 
 def gemm_shape(workload: Workload, config: Config) -> GemmShape:
-    """Return the features of a matrix product on a machine."""
+    """Return the features of a workload."""
     *several, rows, columns = workload.output.shape
     (k,) = workload.reduce_axes
     a, b = workload.factors

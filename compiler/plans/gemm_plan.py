@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from accel.compiler.plans.plan_table import OUTER_LOOPS, RESIDENT, THREAD_AXES
 
@@ -13,8 +14,7 @@ _OTHER_AXES: tuple[ThreadAxis, ...] = ("depth", "groups")
 Resident = Literal["nothing", "weights", "inputs", "both"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class GemmPlan:
+class GemmPlan(Struct, frozen=True, kw_only=True):
     """How a matrix product is tiled and ordered.
 
     Attributes:

@@ -1,8 +1,8 @@
 """The planner of matrix products and fully connected layers."""
 
-from dataclasses import replace
 from typing import get_args
 
+from accel.base.records import replace
 from accel.compiler.plans.gemm_model import GemmShape, gemm_shape
 from accel.compiler.plans.gemm_plan import GemmPlan, OuterLoop, ThreadAxis
 from accel.compiler.plans.gemm_schedule import gemm_schedule
@@ -38,7 +38,7 @@ def gemm_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[GemmPlan]]:
-    """Find candidates, see ``Planner.find``. Sizes in ``fixed`` are blocks, clamped to the tensor's."""
+    """See ``Planner.find``. Sizes in ``fixed`` are blocks, clamped to the tensor's."""
     given = {{"columns": "channels"}.get(name, name): size for name, size in (fixed or {}).items()}
     spaces = [_gemm_space(variant, config, given) for variant in shape.residual_variants()]
     check_threads_fit(
@@ -58,7 +58,6 @@ def gemm_candidates(
 
 
 def all_gemm_candidates(shape: GemmShape, config: Config) -> list[Candidate[GemmPlan]]:
-    """Return all plans, see ``Planner.enumerate``."""
     tile_sizes = _tile_sizes(shape, {}) | _SINGLE
     spaces = [_gemm_space(variant, config, {}) for variant in shape.residual_variants()]
     return [

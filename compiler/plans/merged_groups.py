@@ -1,6 +1,6 @@
 """Groups of a convolution that fill the blocks of the GEMM core."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule.grouped_computations import groups_to_merge
@@ -8,8 +8,7 @@ from accel.core.config import Config
 from accel.core.fault_causes import most_taps
 
 
-@dataclass(frozen=True, kw_only=True)
-class MergedGroups:
+class MergedGroups(Struct, frozen=True, kw_only=True):
     """Groups of channels that were merged until they fill blocks.
 
     For example, 12 groups of 4 channels on a machine with blocks of 16 become 3 groups of 16 channels, with
@@ -17,7 +16,6 @@ class MergedGroups:
 
     Attributes:
         together: original groups in each merged group, fewer in the last one.
-        outputs, inputs: channels of a merged group.
     """
 
     together: int
@@ -31,7 +29,7 @@ class MergedGroups:
 
 
 def merged_groups(workload: Workload, config: Config) -> MergedGroups:
-    """Return merged groups. Each channel of a mean is one group."""
+    """Each channel of a mean is one group."""
     _, channels, _, _ = workload.output.shape
     count = workload.parameters.get("groups", 1 if workload.is_product else channels)
     outputs, inputs = channels // count, workload.data.tensor.shape[1] // count

@@ -12,7 +12,7 @@ from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, compute_depth
 
 
 class UnitClocks:
-    """Clocks of all plans, in cycles. Plans with more steps come first.
+    """Clocks of all plans, in cycles.
 
     Clocks of buffers have a row for each thread, and one more for steps without LOADs. Clocks of accumulators
     have a row for each set, one for a set that is always free, and one for steps without a STORE.
@@ -57,7 +57,7 @@ class UnitClocks:
             clocks[:, plans] += cycles
 
     def load_accumulators(self, beats: FloatArray, instructions: FloatArray, backlog: FloatArray) -> None:
-        """Execute LOADs of the compute unit, one after the other. Its pipeline is empty before and after.
+        """The compute unit executes its LOADs one by one. Its pipeline is empty before and after.
 
         ``backlog`` limits the beats that the read port transfers first for the load unit.
         """
@@ -108,7 +108,7 @@ class ActiveClocks:
         self._arrival, self._end, self._limit = np.zeros((3, count))  # reused, since allocation takes time
 
     def load_operands(self, loads: OperandLoads, step: int, *, is_residual: bool = False) -> None:
-        """Execute a step's LOADs as soon as their buffers are free."""
+        """Execute LOADs as soon as their buffers are free."""
         if not loads.is_any[step]:
             return
         at = step, self.active
@@ -156,7 +156,6 @@ class ActiveClocks:
         self.padding_before[loads.filled[at]] = issued
 
     def wait_for_operands(self, buffers: IntArray, *, has_padding: bool) -> None:
-        """Let the compute unit wait for data in its buffers, and for zeros that are not written yet."""
         ready = self._arrival
         self.operands[1].take(buffers, out=ready, mode="clip")
         if has_padding:
@@ -166,7 +165,6 @@ class ActiveClocks:
         np.maximum(self.compute, ready, out=self.compute)
 
     def wait_for_first_piece(self, sets: IntArray) -> None:
-        """Let the compute unit wait until the previous tile's first piece is stored."""
         self.partly_stored.take(sets, out=self._arrival, mode="clip")
         self._arrival += self.write_latency
         np.maximum(self.compute, self._arrival, out=self.compute)

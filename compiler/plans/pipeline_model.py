@@ -12,11 +12,12 @@ slice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
+from accel.base.records import field_names
 from accel.compiler.plans.pipeline_clocks import ActiveClocks, UnitClocks
 from accel.compiler.plans.pipeline_steps import PlanWork, StepModel, StepTable
 from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray
@@ -32,11 +33,10 @@ _SPLIT_AREA_SHARE = 0.55
 elements."""
 
 
-_PREDICTED = tuple(part.name for part in fields(Prediction))
+_PREDICTED = tuple(part for part in field_names(Prediction))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Predictions:
+class Predictions(Struct, frozen=True, kw_only=True):
     """The attributes of :class:`~accel.compiler.plans.plan_candidate.Prediction`, as arrays.
 
     ``is_whole`` says whether the model executed all steps, so that a longer prediction gives the same.
@@ -52,13 +52,12 @@ class Predictions:
         return Prediction(**{name: float(getattr(self, name)[number]) for name in _PREDICTED})
 
     def take(self, chosen: IntArray) -> Predictions:
-        return Predictions(**{part.name: getattr(self, part.name)[chosen] for part in fields(self)})
+        return Predictions(**{part: getattr(self, part)[chosen] for part in field_names(self)})
 
     def with_plans(self, chosen: BoolArray, others: Predictions) -> Predictions:
-        """Return a copy in which ``others`` replace the predictions of the chosen plans."""
         found = self.take(np.arange(len(chosen)))
-        for part in fields(self):
-            getattr(found, part.name)[chosen] = getattr(others, part.name)
+        for part in field_names(self):
+            getattr(found, part)[chosen] = getattr(others, part)
         return found
 
     def to_list(self) -> list[Prediction]:
@@ -71,7 +70,7 @@ def first_instruction_cycle(config: Config) -> int:
 
 
 def predict(model: StepModel, max_steps: int = MAX_STEPS) -> Predictions:
-    """Predict the cycles of plans, from about ``max_steps`` executed steps of each."""
+    """About ``max_steps`` steps of each plan are executed."""
     return _Pipeline(model, model.plan_work(), max_steps).predict()
 
 
@@ -98,7 +97,7 @@ class _Pipeline:
         self.clocks = UnitClocks(model.config, self.work)
 
     def _step_table(self, model: StepModel, numbers: IntArray, begin: int, count: int) -> StepTable:
-        """Return the steps from ``begin`` of the first ``count`` plans.
+        """Return steps from ``begin`` on of the first ``count`` plans.
 
         Plans of different lengths waste work, so long tables are computed in parts with only the unfinished
         plans.
@@ -114,7 +113,6 @@ class _Pipeline:
         return early.extended(self._step_table(model, numbers, cut, rest))
 
     def predict(self) -> Predictions:
-        """Execute all plans and return their predictions in the model's order."""
         clocks, sample = self.clocks, self.sample
         self._issue_first_loads()
         measure_at, skip_at = _plans_by_step(sample.measured_from), _plans_by_step(sample.first)

@@ -7,18 +7,18 @@ turns: with 2 threads, steps 0, 2, 4 ... belong to the first one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 
+from accel.base.records import field_names
 from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray
 from accel.compiler.plans.transfer_cost import Transfer
 from accel.core.config import Config
 
 
-@dataclass
-class StepTable:
+class StepTable(Struct):
     """The work of steps, in the order in which a step executes it.
 
     Each attribute is an array of shape (steps, plans), or None if no plan has such work.
@@ -43,7 +43,6 @@ class StepTable:
         accumulator_set: index of the tile's accumulators, below the number of threads.
         residual_loads: LOADs of the residual by the load unit.
         overlapped_slots: last slots of the step, during which the tile's first pieces are stored.
-        store_pieces: pieces that the tile is stored in.
         padding_words: zero words that the operand LOADs write.
         store_unit_beats: beats of the store unit's LOADs.
     """
@@ -83,19 +82,18 @@ class StepTable:
             return every
 
         values: dict[str, Any] = {}
-        for one in fields(self):
-            early, more = getattr(self, one.name), getattr(later, one.name)
+        for one in field_names(self):
+            early, more = getattr(self, one), getattr(later, one)
             if isinstance(early, Transfer):
                 parts = [None] * len(early) if more is None else more
-                values[one.name] = Transfer(*(joined(a, b, 0) for a, b in zip(early, parts, strict=True)))
+                values[one] = Transfer(*(joined(a, b, 0) for a, b in zip(early, parts, strict=True)))
             else:
-                fill = 1 if one.name == "store_pieces" else 0
-                values[one.name] = None if early is None else joined(early, more, fill)
+                fill = 1 if one == "store_pieces" else 0
+                values[one] = None if early is None else joined(early, more, fill)
         return StepTable(**values)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanWork:
+class PlanWork(Struct, frozen=True, kw_only=True):
     """The work of each plan, one array element per plan.
 
     Attributes:
@@ -104,9 +102,7 @@ class PlanWork:
         reload_beats: beats of that data for all threads, or 0.
         reload_steps: steps over which these loads are spread, or 0 if they are issued together.
         threads: virtual threads, which is the number of operand buffers.
-        slots: slots of the compute unit.
         load_bytes: operand bytes, or, without operands, the bytes that the compute unit loads first.
-        compute_start, port_start, load_start: cycles in which units and read port become free.
         late_acc_beats: as in :class:`~accel.compiler.plans.program_start.ProgramStart`.
     """
 
@@ -125,7 +121,7 @@ class PlanWork:
     late_acc_beats: FloatArray
 
     def take(self, chosen: IntArray) -> PlanWork:
-        return PlanWork(**{one.name: getattr(self, one.name)[chosen] for one in fields(self)})
+        return PlanWork(**{one: getattr(self, one)[chosen] for one in field_names(self)})
 
 
 class StepModel(Protocol):

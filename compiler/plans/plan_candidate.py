@@ -2,8 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.compulsory_cost import bound_by, busiest_unit
@@ -21,12 +22,10 @@ class Plan(Protocol):
 PlanT = TypeVar("PlanT", bound=Plan)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prediction:
+class Prediction(Struct, frozen=True, kw_only=True):
     """Cycles that the analytical model predicts for a plan.
 
     Attributes:
-        cycles: cycles of the whole program.
         compute, load, store: cycles in which each unit is busy.
     """
 
@@ -42,14 +41,13 @@ class Prediction:
 
     @property
     def busiest(self) -> str:
-        """The busiest unit with its share of the cycles, for example ``compute 71%``."""
+        """For example, ``compute 71%``."""
         busy = {"compute": self.compute, "load": self.load, "store": self.store}
         unit, share = busiest_unit(self.cycles, busy)
         return f"{unit} {share:.0%}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidate(Generic[PlanT]):
+class Candidate(Struct, Generic[PlanT], frozen=True, kw_only=True):
     """A plan and its prediction.
 
     Attributes:

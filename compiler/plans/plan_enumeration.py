@@ -10,7 +10,7 @@ _PREDICTED_TOGETHER = 4096
 
 
 def all_candidates(space: PlanSpace[PlanT], table: PlanTable) -> list[Candidate[PlanT]]:
-    """Return every plan once, in order, rated by its predicted cycles."""
+    """Return each plan once, in order, rated by predicted cycles."""
     rows = list(dict.fromkeys(table.to_rows()))
     found: list[Candidate[PlanT]] = []
     for begin in range(0, len(rows), _PREDICTED_TOGETHER):

@@ -12,12 +12,12 @@ to 2.2 % more cycles for a whole network.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Generic
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.compiler.plans.cycle_estimate import estimate_cycles
 from accel.compiler.plans.operand_traffic import OperandTraffic
 from accel.compiler.plans.pipeline_model import Predictions
@@ -39,11 +39,8 @@ _REFINED_PLANS = 3
 """Best plans whose neighbours are predicted."""
 _REFINEMENT_ROUNDS = 3
 _QUICK_PER_KIND = 1
-"""Plans of each kind that a quick search predicts."""
 _QUICK_BEST = 24
-"""Plans of any kind that a quick search predicts in addition."""
 _QUICK_STEPS = 48
-"""Steps that a quick search executes of each plan."""
 _MIN_GAIN = 0.0002
 """Share of cycles that a round of refinement must save for another round."""
 _MAX_LAG_SHARE = 0.06
@@ -64,8 +61,7 @@ def search(
     """Return the most promising plans, best first.
 
     Plans with prefetching are predicted less reliably. The search ranks them separately, so that they do not
-    displace others, but predicts all together, because that is faster. A ``quick`` search predicts only a few
-    plans with the best estimates.
+    displace others, but predicts all together, because that is faster.
     """
     kinds = {
         prefetch: replace(space, residencies=[pair for pair in space.residencies if pair[1] == prefetch])
@@ -98,7 +94,6 @@ def search(
 
 
 def merge_rankings(rankings: Sequence[list[Candidate[PlanT]]]) -> list[Candidate[PlanT]]:
-    """Merge candidates of one operator, best first."""
     if len(rankings) == 1:
         return rankings[0]
     every = [candidate for ranking in rankings for candidate in ranking]

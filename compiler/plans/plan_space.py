@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic
 
 import numpy as np
+from msgspec import Struct
 
 from accel.compiler.plans.operand_traffic import OperandTraffic
 from accel.compiler.plans.pipeline_model import Predictions, predict
@@ -35,8 +35,7 @@ RESIDENCIES = (
 """Resident operands (index into :data:`RESIDENT`) and prefetching."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanSpace(Generic[PlanT]):
+class PlanSpace(Struct, Generic[PlanT], frozen=True, kw_only=True):
     """The plans of an operator on a machine.
 
     ``tile_sizes`` holds all sizes that a neighbour of a plan can have, by attribute of the table.
@@ -73,8 +72,7 @@ class PlanSpace(Generic[PlanT]):
         return found.take(OperandTraffic(sizes).residency_pays() & sizes.micro_ops_fit())
 
     def neighbours(self, plans: Sequence[tuple[int, ...]], threads: int | None) -> Iterator[tuple[int, ...]]:
-        """Yield plans that differ in one or two choices. ``threads`` is the requested number, or None to vary
-        it."""
+        """Yield plans that differ in one or two choices, also in ``threads`` if that is None."""
         for row in plans:
             plan = PlanTable(*row)  # type: ignore[arg-type]  # numbers instead of arrays
             for name, sizes in self.tile_sizes.items():
@@ -97,7 +95,6 @@ def residencies_with(fixed_sizes: Mapping[str, int] | None) -> Sequence[tuple[in
 
 
 def default_thread_counts(*, quick: bool) -> Sequence[int]:
-    """Return the numbers of virtual threads to try by default."""
     return _QUICK_THREAD_COUNTS if quick else THREAD_COUNTS
 
 
@@ -143,7 +140,6 @@ def enumerate_plans(
 
 
 def _tiles_by_residency(space: PlanSpace[PlanT], tiles: PlanTable) -> Iterator[tuple[int, int, PlanTable]]:
-    """Yield residencies, and the tiles that fit with them."""
     sizes, config = space.sizes(tiles), space.config
     inputs, weights = sizes.step_inputs * sizes.steps, sizes.step_weights * sizes.steps
     fitting: dict[int, PlanTable] = {}

@@ -56,7 +56,7 @@ class PlanTable(NamedTuple):
         return PlanTable(*(array[chosen] for array in self))
 
     def select(self, chosen: BoolArray) -> PlanTable:
-        """Return the plans of a broadcast table for which the broadcast mask holds, in flat arrays."""
+        """Return flat arrays. Table and mask may broadcast."""
         shape = np.broadcast_shapes(chosen.shape, *(array.shape for array in self))
         positions = np.nonzero(np.broadcast_to(chosen, shape))
         return PlanTable(*(np.broadcast_to(array, shape)[positions] for array in self))

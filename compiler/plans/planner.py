@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, Literal, TypeVar
+
+from msgspec import Struct
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError, nearest
@@ -22,8 +23,7 @@ Blocks = Mapping[str, int]
 """Tile sizes by attribute of the plan, in the plan's own units."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TileSide:
+class TileSide(Struct, frozen=True, kw_only=True):
     """One dimension of a tile or step. Users see elements, plans count blocks.
 
     Attributes:
@@ -46,8 +46,7 @@ class TileSide:
         return 1 if self.block is None else int(getattr(config, self.block))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Planner(Generic[ShapeT, PlanT]):
+class Planner(Struct, Generic[ShapeT, PlanT], frozen=True, kw_only=True):
     """The interface between searches or tuners and a family of operators.
 
     Attributes:
@@ -60,7 +59,6 @@ class Planner(Generic[ShapeT, PlanT]):
         enumerate: returns every fitting plan with spread tile sizes and its prediction, in no particular
             order. There are thousands, and the candidates of ``find`` may be others.
         fits: whether a plan's buffers and micro-ops fit the scratchpads, and its tokens the counters.
-        predict: predicts the cycles of a plan that fits.
         outermost: names the dimension of the outermost loop over tiles.
         threads_along: names the dimension of virtual threads.
         plan_type: the dataclass of plans, of integers, booleans and strings, or None to write none to the

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from accel.compiler.ops.pool2d import Taps, sliding_of
 from accel.compiler.ops.sliding_window import Sliding
@@ -15,8 +15,7 @@ from accel.compiler.plans.plan_arrays import IntArray
 from accel.core.config import Config
 
 
-@dataclass(frozen=True, kw_only=True)
-class PoolShape:
+class PoolShape(Struct, frozen=True, kw_only=True, dict=True):
     """Max pooling in blocks of accumulators.
 
     A window's maximum is computed first across each of its rows, then down. Each stage compares one element
@@ -69,7 +68,6 @@ class PoolShape:
 
 
 def pool_shape(workload: Workload, config: Config) -> PoolShape:
-    """Return the features of max pooling."""
     sizes = workload.parameters
     return PoolShape(
         batches=-(-sizes["N"] // config.batch),

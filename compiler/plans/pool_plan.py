@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from accel.compiler.plans.plan_arrays import BoolArray, IntArray
 
 PoolThreadAxis = Literal["channels", "rows"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PoolPlan:
+class PoolPlan(Struct, frozen=True, kw_only=True):
     """How max pooling is tiled.
 
     Attributes:

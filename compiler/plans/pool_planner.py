@@ -14,13 +14,9 @@ from accel.compiler.plans.pool_steps import PoolStepModel
 from accel.core.config import Config
 
 _THREAD_COUNTS = (1, 2)
-"""Numbers of virtual threads to try if none is requested."""
 _SIZES_TRIED = 12
-"""Tile sizes per dimension."""
 _BRIEF_STEPS = 24
-"""Steps that the first prediction executes of each plan."""
 _PREDICTED_BEST = 40
-"""Plans that are predicted with many steps."""
 
 
 def pool_candidates(
@@ -30,7 +26,7 @@ def pool_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[PoolPlan]]:
-    """Find candidates, see ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's.
+    """See ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's.
 
     Ties with the best are ordered by bytes read, then threads. Quick searches are no shorter.
     """
@@ -60,7 +56,6 @@ def pool_candidates(
 
 
 def all_pool_candidates(shape: PoolShape, config: Config) -> list[Candidate[PoolPlan]]:
-    """Return all plans, see ``Planner.enumerate``."""
     return [
         candidate
         for products in shape.identity_product_choices

@@ -27,7 +27,6 @@ class TileSpan(NamedTuple):
     Attributes:
         part: outputs of a tile that is not the last.
         inputs: rows or columns of the input that it needs.
-        comparisons: comparisons of the ALU for all outputs.
     """
 
     begin: IntArray
@@ -68,7 +67,7 @@ class PoolSizes:
         return np.where(self.table.along_rows, self.row_tiles, self.channel_tiles)
 
     def has_work_for_threads(self, threads: int | None) -> BoolArray:
-        """Return which plans have work for each thread, or for two if ``threads`` is None."""
+        """Without ``threads``, there must be work for two."""
         needed = 2 if threads is None else threads
         has_work = (self.table.threads <= self.config.token_limit) & (self.threaded_iterations >= needed)
         return np.where(self.table.threads == 1, ~self.table.along_rows, has_work)
@@ -114,7 +113,7 @@ class PoolSizes:
     # --- work of tiles -----------------------------------------------------------------------------------
 
     def span(self, axis: int, number: IntArray, part: IntArray) -> TileSpan:
-        """Return the span of a tile, given its number along an axis and a tile's outputs."""
+        """``number`` is the tile's along an axis, ``part`` a tile's outputs."""
         slide, size, before = self.slide, self.slide.size[axis], self.slide.padding[axis]
         begin = np.minimum(number * part, slide.outputs[axis])
         end = np.minimum(begin + part, slide.outputs[axis])

@@ -7,10 +7,9 @@ have few slots.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from accel.base.records import replace
 from accel.compiler.plans.pipeline_model import Predictions, first_instruction_cycle, predict
 from accel.compiler.plans.pipeline_steps import PlanWork, StepTable
 from accel.compiler.plans.plan_arrays import FloatArray, IntArray, ceil_div

@@ -22,7 +22,6 @@ class ProgramStart:
     """Cycles in which units and the read port become free for the first step, one array element per plan.
 
     Attributes:
-        compute, port, load: cycles in which the compute unit, the read port and the load unit are free.
         late_acc_beats: beats of the compute unit's second LOAD, if it follows the operands of the first step,
             else 0. It loads the bias, or micro-ops that only steps after the bias need.
     """
@@ -54,7 +53,7 @@ class ProgramStart:
             self._load_resident_bias(sizes)
 
     def _load_resident_bias(self, sizes: TileSizes) -> None:
-        """Load the bias before the first product. The first step's last LOAD waits for its request."""
+        """The first step's last LOAD waits for its request."""
         config, is_resident = sizes.config, sizes.bias_resident
         inputs = sizes.step_inputs * config.inp_element_bytes / config.bus_bytes
         self.load = np.where(is_resident, np.maximum(self.load, self.compute - inputs), self.load)

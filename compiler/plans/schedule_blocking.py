@@ -13,7 +13,7 @@ from accel.core.config import Config
 
 
 def compute_in_accumulators(s: Schedule, workload: Workload, machine: Machine) -> list[Stage]:
-    """Place the sums, and an epilogue of ALU passes, in the accumulators. Return these stages in order."""
+    """Place sums and ALU passes in the accumulators. Return these stages in order."""
     if workload.sums is workload.output:
         return [s[s.cache_write(workload.output, machine.acc_buffer)]]
     sums = s[workload.sums]
@@ -47,7 +47,7 @@ def requantize_in_store(
 def load_residual(
     s: Schedule, workload: Workload, machine: Machine, stage: Stage, tile: IterVar, *, product: bool
 ) -> None:
-    """Load the residual of each tile, which ``stage`` in the accumulators adds.
+    """``stage`` in the accumulators adds the residual.
 
     ``product`` is the plan's ``residual_product``.
     """
@@ -81,7 +81,7 @@ def tensorize_elements(stage: Stage, machine: Machine) -> None:
 
 
 def load_stage(s: Schedule, data: Tensor, scope: Scope) -> Stage:
-    """Return the stage that loads an input and subtracts its zero point, if any."""
+    """The stage subtracts the input's zero point, if any."""
     if data in s.inputs:
         return s[s.cache_read(data, scope)]
     s[data].set_scope(scope)
@@ -101,7 +101,7 @@ def make_resident(stage: Stage, output: Stage, loop: IterVar | None, *, prefetch
 
 
 def bind_threads(stage: Stage, axis: IterVar, count: int) -> tuple[IterVar, IterVar]:
-    """Turn ``count`` consecutive iterations of a loop into virtual threads.
+    """Make ``count`` consecutive iterations virtual threads.
 
     Return the remaining outer loop, and the loop over the threads.
     """

@@ -92,7 +92,7 @@ class SteadyState:
         self._skipped_stores = np.maximum(self.store_beats - executed_stores, 0) * store_pace
 
     def skipped_cycles(self, plans: IntArray, measured: FloatArray) -> FloatArray:
-        """Return the cycles of skipped steps. ``measured`` are the cycles from ``measured_from`` on."""
+        """``measured`` are the cycles from ``measured_from`` on."""
         begin, end = self._sample.measured_from[plans], self._sample.first[plans]
         slots, port, beats, stores = (
             one[end, plans] - one[begin, plans]

@@ -7,10 +7,10 @@ for. Steps refer to them by flat index. A step without a LOAD fills the last row
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from accel.compiler.plans.pipeline_steps import StepTable
 from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray, divide
@@ -26,13 +26,11 @@ _LOAD_OVERHEAD = 3
 """Cycles that a LOAD is in flight, in addition to latency and beats."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class OperandLoads:
+class OperandLoads(Struct, frozen=True, kw_only=True, dict=True):
     """The operand LOADs of steps, arrays of shape (steps, plans).
 
     Attributes:
         buffers: flat indices of the buffers that must be free.
-        filled: flat indices of the buffers that the LOADs fill.
         data_cycles: cycles from the first beat to the last.
         queue_cycles: how long the LOADs occupy the outstanding bursts, and the LOADs in flight, in shape
             (steps, 2, plans).
@@ -52,13 +50,11 @@ class OperandLoads:
         return list(np.any(self.is_present, axis=1).tolist())
 
 
-@dataclass(frozen=True, kw_only=True)
-class TileStores:
+class TileStores(Struct, frozen=True, kw_only=True, dict=True):
     """The STOREs of steps, arrays of shape (steps, plans).
 
     Attributes:
         startup: cycles from the last slot to the first beat, fewer if pieces are stored before that slot.
-        data_cycles: cycles of all beats.
         queue_cycles: how long the STORE occupies the outstanding bursts.
         until_last_piece: least cycles from the first beat to the last, because the last piece waits for the
             last slot, or None if tiles are complete before their STORE starts.
@@ -78,8 +74,7 @@ class TileStores:
         return list(np.any(self.is_present, axis=1).tolist())
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepResources:
+class StepResources(Struct, frozen=True, kw_only=True):
     """The buffers and accumulators of steps, arrays of shape (steps, plans).
 
     Attributes:
@@ -148,7 +143,7 @@ class ResourceTable:
         )
 
     def operand_loads(self) -> tuple[OperandLoads, OperandLoads] | None:
-        """Return the LOADs of each thread's first step, and those of later steps.
+        """Return the LOADs of first steps, and of later ones.
 
         The later ones are listed at the previous step of the same thread, which frees their buffers.
         """

@@ -48,7 +48,7 @@ class StridePhases:
         return np.asarray(sum(self._max_of_phase(phase, part) for phase in self.taps))
 
     def elements(self, begin: IntArray, part: IntArray, *, clips_front: bool) -> IntArray:
-        """Return the elements of all phases that a stage holds for a part of the outputs.
+        """Return the elements of all phases for a part of the outputs.
 
         Args:
             part: outputs of a part. The last part can have fewer, and holds what exists.

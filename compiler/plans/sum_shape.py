@@ -7,13 +7,13 @@ has one tap.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from abc import abstractmethod
 from functools import lru_cache
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from accel.base.records import AbstractRecord, replace
 from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray
 from accel.compiler.plans.transfer_cost import Count, Transfer, box_transfer
 from accel.core.config import Config
@@ -23,8 +23,7 @@ _RESIDUAL_AND_LATER_PASSES = 3
 """ALU passes from the addition of a residual to the end: the addition and two clamps."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SumShape(ABC):
+class SumShape(AbstractRecord, frozen=True, kw_only=True):
     """An operator's sizes in blocks of the GEMM core, and its epilogue.
 
     Axis 0 of a picture is its rows, axis 1 its columns.
@@ -35,7 +34,6 @@ class SumShape(ABC):
         is_diagonal: whether each block of output channels sums up one block of input channels, as in a
             depthwise convolution. Then ``depth`` is 1.
         holds_residual: whether the residual has one element for all pixels of a block of channels.
-        can_add_by_product: whether the GEMM core can add a residual.
         stored_bytes: bytes of an element of the output, and of the residual.
         residual_product: whether the load unit loads the residual, and the GEMM core adds it by an identity
             matrix.
@@ -189,7 +187,7 @@ class SumShape(ABC):
     def residual_beats(
         self, config: Config, batches: IntArray, channels: IntArray, output: Transfer
     ) -> FloatArray:
-        """Return the beats in which the store unit loads a tile's residual."""
+        """Return the beats of the store unit's LOADs."""
         if not self.has_residual:
             return 0.0 * output.beats
         if not self.holds_residual:
@@ -208,16 +206,16 @@ class SumShape(ABC):
     def weight_transfer(
         self, config: Config, channels: IntArray, depth: IntArray, taps: IntArray
     ) -> Transfer:
-        """Return the cost of loading weights. ``taps`` counts rows of the kernel."""
+        """``taps`` counts rows of the kernel."""
 
     @abstractmethod
     def output_transfer(
         self, config: Config, channels: IntArray, rows: IntArray, columns: IntArray
     ) -> Transfer:
-        """Return the cost of storing a part of the output, or of loading the residual."""
+        """It is also the cost of loading a residual."""
 
     def channel_transfer(self, element_bytes: int, config: Config, channels: IntArray) -> Transfer:
-        """Return the cost of loading one element per block of channels, such as a bias."""
+        """One element per block of channels, such as a bias."""
         return box_transfer(config, element_bytes, (1, 1), (1, 1), channels)
 
     def bias_is_resident(self, pixels_outer: BoolArray, fits: BoolArray) -> BoolArray:

@@ -95,9 +95,7 @@ class StepPositions:
         self._spread_prefetches(loops)
 
     def _find_held_operands(self, loops: LoopRounds, numbers: IntArray) -> None:
-        """Determine which operands the buffers hold.
-
-        A buffer holds the operand of the thread's previous step if this step needs the same, and resident
+        """A buffer holds the operand of the thread's previous step if this step needs the same, and resident
         operands after the first tile that needs them.
         """
         sizes, shape, thread, threads = loops.sizes, loops.shape, self.thread, loops.table.threads
@@ -123,10 +121,8 @@ class StepPositions:
             self.holds_weights = numbers > 0
 
     def _spread_prefetches(self, loops: LoopRounds) -> None:
-        """Determine how much each step loads.
-
-        Prefetched data of the outermost loop's first iteration is loaded at once, that of later ones during
-        the tiles of the iteration before.
+        """Prefetched data of the outermost loop's first iteration is loaded at once, that of later ones
+        during the tiles of the iteration before.
         """
         sizes, shape, config = loops.sizes, loops.shape, loops.sizes.config
         channels, threads = loops.table.channels, loops.table.threads

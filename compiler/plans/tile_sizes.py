@@ -199,7 +199,7 @@ class TileSizes:
         return self.table.rows * self._threads_if(self.along_rows)
 
     def has_work_for_threads(self, threads: int | None = None) -> BoolArray:
-        """Return which plans have work for each thread, or for two if ``threads`` is None."""
+        """Without ``threads``, there must be work for two."""
         needed = 2 if threads is None else self.table.threads
         has_work: BoolArray = np.where(
             self.table.threads == 1, self.along_channels, self.threaded_iterations >= needed

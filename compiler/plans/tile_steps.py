@@ -144,9 +144,7 @@ class TileStepModel:
         gemms: FloatArray,
         elements: FloatArray,
     ) -> None:
-        """Determine in how many pieces tiles are stored.
-
-        With a reset, tiles whose accumulators are used again at once have pieces, as have the last tiles.
+        """With a reset, tiles whose accumulators are used again at once have pieces, as have the last tiles.
         Without, only the last tiles have, one per block of channels.
         """
         is_final = at.is_last & at.is_last_round
@@ -219,7 +217,7 @@ class TileStepModel:
         return loads, weights.beats * of_weights
 
     def _padding_words(self, at: StepPositions, sizes: TileSizes, is_later: BoolArray) -> FloatArray:
-        """Return the zero words around inputs. Rows of zeros stay if all tiles have the same."""
+        """Rows of zeros stay if all tiles have the same."""
         keeps_rows = is_later & (sizes.row_tiles * sizes.kernel_steps == 1)
         window = at.row, at.rows, at.column, at.columns, at.tap, at.taps
         words = self.shape.padding_words(*window, keeps_rows=keeps_rows)

@@ -31,8 +31,7 @@ class PlacedLoops(Loops):
     def is_copy(self) -> bool: ...
 
     @abstractmethod
-    def _stage_of(self, tensor: Self | Tensor) -> Self:
-        """Return the tensor's stage in the same schedule."""
+    def _stage_of(self, tensor: Self | Tensor) -> Self: ...
 
     @abstractmethod
     def _check_reader(self, stage: Self) -> None:

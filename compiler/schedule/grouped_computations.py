@@ -64,7 +64,7 @@ def wide_weights(name: str, groups: Groups, merged: int) -> Compute:
 
 
 def merged_sum(body: Expr, groups: Groups, wide: Compute, axis: IterVar, count: int) -> Expr:
-    """Return a grouped sum's body over the inputs of ``count`` groups, with weights from ``wide``."""
+    """The sum runs over ``count`` groups, with weights from ``wide``."""
     first = simplify(groups.output // (groups.rows * count) * (groups.columns * count))
     size = groups.data.tensor.shape[groups.dimension]
     index = simplify(first + axis)
@@ -87,7 +87,7 @@ def merged_sum(body: Expr, groups: Groups, wide: Compute, axis: IterVar, count: 
 
 
 def find_groups(name: str, body: Expr, axis: IterVar) -> Groups:
-    """Return the groups of a sum over ``axis``. ``name`` is for messages."""
+    """``name`` is for messages."""
     total = reduction(body)
     factors = [] if total is None else reads(total.body)
     for weights, data in (factors, factors[::-1]) if len(factors) == 2 else ():

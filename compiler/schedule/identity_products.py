@@ -24,7 +24,6 @@ from accel.compiler.expr.tensor_expressions import Tensor, reduction
 
 
 def unit_element(axes: tuple[IterVar, ...]) -> Expr:
-    """Return an element of the identity matrix."""
     row, column = axes
     return Cast(Guarded(Const(1), ((row, column + 1), (column, row + 1))), "int8")
 
@@ -45,7 +44,7 @@ def read_along(name: str, body: Expr, axis: IterVar) -> tuple[Read, int]:
 
 
 def product_body(body: Expr, axis: IterVar, column: IterVar, unit: Tensor) -> Expr:
-    """Return the body multiplied by ``unit`` along ``axis`` and summed over ``column``."""
+    """Multiply by ``unit`` along ``axis``, and sum over ``column``."""
     size = column.extent
     limit = axis.extent
     index = simplify(axis // size * size + column) if size < limit else column

@@ -15,10 +15,11 @@ values.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from itertools import permutations
 from math import factorial
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from accel.base.errors import AccelError, ScheduleError
 
@@ -36,16 +37,14 @@ class _AllDeclared(BaseException):
     """Ends the run of a template after its last knob or constraint."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Knob:
+class Knob(Struct, frozen=True, kw_only=True):
     """A choice. Values of an order are tuples."""
 
     name: str
     values: tuple[Any, ...]
 
 
-@dataclass(kw_only=True)
-class _Run:
+class _Run(Struct, kw_only=True):
     """A run of a template.
 
     Attributes:
@@ -168,8 +167,7 @@ def _running(run: _Run) -> Iterator[None]:
         _run.reset(token)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Declarations:
+class Declarations(Struct, frozen=True, kw_only=True):
     """A template's knobs, in order, and the number of knobs and constraints."""
 
     knobs: tuple[Knob, ...]
@@ -199,7 +197,7 @@ def find_declarations(template: Callable[[], Any]) -> Declarations:
 def exclusion(
     template: Callable[[], Any], declarations: Declarations, choices: Mapping[str, Any]
 ) -> str | None:
-    """Return the message of the constraint that excludes a point, or None."""
+    """Return the violated constraint's message, or None."""
     run = _Run(
         known={one.name: one for one in declarations.knobs}, choices=choices, stop_after=declarations.count
     )

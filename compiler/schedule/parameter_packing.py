@@ -1,10 +1,10 @@
 """The store unit's parameters, which the host packs: each channel's bias and scale."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.expr.epilogue_operators import Finished, StoreLookUp, taken_apart
 from accel.compiler.expr.linear_expressions import bounds, simplify
 from accel.compiler.expr.quantized_expressions import Parameter
@@ -86,7 +86,6 @@ def parameter_element(path: StorePath, axes: tuple[IterVar, IterVar]) -> Expr:
 
 
 def store_look_up(name: str, body: Expr) -> StoreLookUp:
-    """Return the look-up of a stage that the store unit computes."""
     finished = body.value if isinstance(body, Cast) else body
     ops = finished.ops if isinstance(finished, Finished) else ()
     found = next((op for op in ops if isinstance(op, StoreLookUp)), None)
@@ -96,7 +95,6 @@ def store_look_up(name: str, body: Expr) -> StoreLookUp:
 
 
 def with_table(body: Expr, look_up: StoreLookUp, table: Tensor) -> Expr:
-    """Return a stage's body whose look-up reads a table in DRAM."""
     finished = body.value if isinstance(body, Cast) else body
     assert isinstance(finished, Finished)
     placed = replace(look_up, operand=table[0, 0])

@@ -427,7 +427,6 @@ class StageGraph:
     """The stages of a computation and the tensors that they read.
 
     Attributes:
-        outputs, inputs: the tensors to compute, and the placeholders.
         stages: the stages, each after all stages that it reads.
         steps: the operators applied so far, as plain data.
     """
@@ -465,14 +464,12 @@ class StageGraph:
         return every[name]
 
     def sum_in(self, tensor: object) -> Sum | None:
-        """Return the sum that a stage computes for a tensor, or None."""
         return next((reduction(s.body) for s in self.stages if s.tensor is tensor), None)
 
     def readers(self, tensor: Tensor) -> list[Stage]:
         return [s for s in self.stages if any(read.tensor is tensor for read in reads(s.body))]
 
     def depends(self, stage: Stage, tensor: Tensor) -> bool:
-        """Whether ``stage`` reads ``tensor``, directly or through others."""
         direct = {read.tensor for read in reads(stage.body)}
         return tensor in direct or any(self.depends(s, tensor) for s in self.stages if s.tensor in direct)
 

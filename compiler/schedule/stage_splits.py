@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.arguments import check_integer, plain_integers
 from accel.base.errors import ScheduleError, nearest
@@ -13,8 +14,7 @@ from accel.compiler.expr.scalar_expressions import IterVar
 from accel.compiler.expr.tensor_expressions import check_name
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(Struct, frozen=True):
     """``parent = outer * factor + inner``."""
 
     parent: IterVar
@@ -23,8 +23,7 @@ class Split:
     factor: int
 
 
-@dataclass(frozen=True)
-class Fuse:
+class Fuse(Struct, frozen=True):
     """``fused = outer * inner's extent + inner``."""
 
     outer: IterVar
@@ -32,10 +31,7 @@ class Fuse:
     fused: IterVar
 
 
-@dataclass(frozen=True)
-class ThreadAxis:
-    """A thread axis, to which ``bind`` binds a loop."""
-
+class ThreadAxis(Struct, frozen=True):
     name: str
 
 
@@ -51,7 +47,6 @@ def thread_axis(name: str = "vthread") -> ThreadAxis:
 
 
 def check_threads(threads: object) -> int:
-    """Return a number of virtual threads, or raise a ScheduleError."""
     return check_integer("the number of virtual threads", threads, error=ScheduleError)
 
 
@@ -80,8 +75,7 @@ class Loops(ABC):
         """Refuse a loop that compute_at or tensorize has named."""
 
     @abstractmethod
-    def _record_step(self, op: str, **arguments: Any) -> None:
-        """Append an operator's call to the schedule's steps."""
+    def _record_step(self, op: str, **arguments: Any) -> None: ...
 
     # --- operators -------------------------------------------------------------------------------
 

@@ -23,7 +23,6 @@ def _phase_of(node: Expr, source: Tensor, d: int, step: int) -> tuple[int, Expr]
 
 
 def phases_read(source: Tensor, bodies: Iterable[tuple[str, Expr]], d: int, step: int) -> list[int]:
-    """Return the numbers of the phases that are read."""
     found = set()
     for name, body in bodies:
         for read in reads(body):
@@ -38,7 +37,6 @@ def phases_read(source: Tensor, bodies: Iterable[tuple[str, Expr]], d: int, step
 
 
 def phase_element(node: Expr, source: Tensor, d: int, step: int, phases: dict[int, Tensor]) -> Expr | None:
-    """Return a phase's element, which replaces a read of the whole tensor."""
     if not isinstance(node, Read) or node.tensor is not source:
         return None
     phase = _phase_of(node, source, d, step)

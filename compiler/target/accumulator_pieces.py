@@ -11,6 +11,5 @@ _LEAST = 16
 
 
 def piece_count(elements: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the number of parts for tiles with ``elements`` accumulators."""
     found: npt.NDArray[np.int64] = np.clip(np.asarray(elements) // _LEAST, 1, _MOST)
     return found

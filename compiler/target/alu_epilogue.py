@@ -9,7 +9,8 @@ into D. For example, with a shift of 8 and a clip to 0..127, D is 32,768 and T i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.compiler.expr.epilogue_operators import (
     Apply,
@@ -39,15 +40,13 @@ from accel.core.isa.field_widths import IMMEDIATE_BITS
 from accel.image.packed_layout import Preparation
 
 IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << (IMMEDIATE_BITS - 1)), (1 << (IMMEDIATE_BITS - 1)) - 1
-"""Bounds of immediate operands."""
 ALU_NAMES = {"+": "add", "*": "mul", ">>": "shr", "min": "min", "max": "max"}
 """VTA's operation for each operator of an expression."""
 _BYTE = 256
 """Multiples of this do not change the low byte."""
 
 
-@dataclass(frozen=True)
-class Pass:
+class Pass(Struct, frozen=True):
     """``acc = op(acc, operand)`` where all conditions hold.
 
     The operand is an immediate or an element of another accumulator. ``zero`` sets to zero. The GEMM core
@@ -163,8 +162,7 @@ def _is_implied(before: Sequence[PostOp], op: PostOp) -> bool:
 # --- reset and bias at once --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Folded:
+class Folded(Struct, frozen=True, kw_only=True):
     """An epilogue whose reset and bias are one pass.
 
     Attributes:
@@ -213,7 +211,6 @@ def preparation_for(
 
     Args:
         shift: right shift of the sums before the clip.
-        sum_limit: the largest magnitude of a sum without bias.
         between: bounds of the value added between shift and clip.
     """
     if shift < 1 or low > high:

@@ -7,13 +7,13 @@ as the two hardware loops and the micro-ops allow.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target, register_emitter
 from accel.core.config import Config
 from accel.core.instruction_access import COLUMNS
@@ -186,7 +186,6 @@ def _most_iterations(config: Config) -> int:
 def _cut(
     template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis], number: int
 ) -> list[Emitted]:
-    """Cut an axis that is too long for a loop."""
     axis, limit = axes[number], _most_iterations(config)
     emitted = []
     for begin in range(0, axis.extent, limit):

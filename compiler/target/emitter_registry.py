@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import TensorizeError, nearest
 from accel.compiler.expr.tensor_expressions import Tensor
@@ -76,8 +77,7 @@ Emit = Callable[..., Sequence[Emitted]]
 EmitT = TypeVar("EmitT", bound=Emit)
 
 
-@dataclass(frozen=True)
-class Emitter:
+class Emitter(Struct, frozen=True):
     """An emitter, and the memory scope of each pointer or None for any."""
 
     name: str

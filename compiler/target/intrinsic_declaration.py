@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from accel.base.errors import ScheduleError, TensorizeError
 from accel.compiler.expr.expression_data import expression_to_data
 from accel.compiler.expr.scalar_expressions import reads
@@ -28,16 +30,14 @@ from accel.compiler.expr.tensor_expressions import Compute, Placeholder, Tensor
 FORMS = ("compute", "reset", "update")
 
 
-@dataclass(frozen=True)
-class OperandPtr:
+class OperandPtr(Struct, frozen=True):
     """Access to an intrinsic's operand in a lowering rule. The nest replaces it by a block."""
 
     tensor: Tensor
     mode: Literal["r", "w", "rw"]
 
 
-@dataclass(frozen=True)
-class IntrinOperand:
+class IntrinOperand(Struct, frozen=True):
     """The operand that a lowering rule receives."""
 
     tensor: Tensor
@@ -53,8 +53,7 @@ class IntrinOperand:
         raise TensorizeError(f"the access mode is {mode!r}; it must be 'r', 'w' or 'rw'")
 
 
-@dataclass(frozen=True)
-class HardwareCall:
+class HardwareCall(Struct, frozen=True):
     """A call of the emitter registered under ``name``."""
 
     name: str
@@ -216,7 +215,6 @@ class StoreIntrin(Intrinsic):
 
 
 def check_intrinsic(intrin: object) -> Intrinsic:
-    """Return ``intrin``, or raise a ScheduleError if it is not an intrinsic."""
     if isinstance(intrin, Intrinsic):
         return intrin
     raise ScheduleError(

@@ -1,9 +1,9 @@
 """The declared intrinsics of a machine."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
+from accel.base.records import replace
 from accel.compiler.expr.epilogue_operators import PostOp, StoreCombination, StoreRequantize
 from accel.compiler.expr.scalar_expressions import Const, Dtype, Expr, IterVar, cast
 from accel.compiler.expr.tensor_expressions import Compute, compute, placeholder, reduce_axis, sum
@@ -104,13 +104,11 @@ def dma_copy2d(config: Config) -> CopyIntrin:
 
 @lru_cache(maxsize=64)
 def alu(config: Config) -> AluIntrin:
-    """Chains of in-place operations on accumulators."""
     return AluIntrin(name="alu", block=(config.batch, config.block_out))
 
 
 @lru_cache(maxsize=64)
 def post(config: Config) -> StoreIntrin:
-    """Requantization, and combination with a residual, on the way to DRAM."""
     return StoreIntrin(name="post")
 
 

@@ -1,8 +1,9 @@
 """Memory scopes of buffers."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError
 from accel.core.config import Config
@@ -13,8 +14,7 @@ _HIDDEN = ("uop", "res")
 """Scratchpads that hold no buffers: micro-ops, and a queue of residuals."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True, dict=True):
     """One of a machine's scratchpads, as schedules name it.
 
     Attributes:
@@ -33,12 +33,10 @@ class Scope:
 
     @property
     def depth(self) -> int:
-        """Number of elements."""
         return self.scratchpad.depth(self.config)
 
     @cached_property
     def element(self) -> tuple[int, int]:
-        """Rows and columns of one element."""
         rows, columns = self.scratchpad.shape(self.config)
         return rows, columns
 
@@ -51,7 +49,6 @@ class Scope:
 
 
 def scopes(config: Config) -> dict[str, Scope]:
-    """Return a machine's scopes by name."""
     own = (
         route
         for route in routes_of(Load, config).values()
@@ -62,7 +59,6 @@ def scopes(config: Config) -> dict[str, Scope]:
 
 
 def check_scope(scope: object) -> Scope:
-    """Return ``scope``, or raise a ScheduleError if it is not a scope."""
     if isinstance(scope, Scope):
         return scope
     raise ScheduleError(f"{scope!r} is not a memory scope; take a machine's, as machine.acc_buffer")

@@ -1,17 +1,16 @@
 """Emission of store-unit epilogues: LOAD.RES, STORE.REQ, STORE.ADD and STORE.MUL."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import NamedTuple, TypeVar
 
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target
 from accel.core.isa import SIZE_BITS, LoadRes, StoreAdd, StoreMul, StoreReq
 
 StoreReqT = TypeVar("StoreReqT", bound=StoreReq)
 _LONGEST = (1 << SIZE_BITS) - 1
-"""Largest x_size, y_size and x_stride."""
 
 
 class _Dim(NamedTuple):
@@ -53,7 +52,6 @@ def emit_stores(
     scratchpad, so that a LOAD does not wait for the STORE before it.
 
     Args:
-        target: the machine, and the extents of the tile.
         par: the parameters, along each dimension of the tile.
         residual: the tensor to combine with, in DRAM, in the tile's layout or with one element for all pixels
             of a block of channels. Then all strides but the first two are 0, and each STORE holds one

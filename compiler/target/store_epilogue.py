@@ -10,7 +10,8 @@ the scale's excess rounds ties up. For example, with a shift of 4, a sum of 48 b
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.compiler.expr.epilogue_operators import (
     AddQuantized,
@@ -42,8 +43,7 @@ _WIDEST = (-(1 << (RESULT_BITS - 1)), (1 << (RESULT_BITS - 1)) - 1)
 _INT8 = bounds_of("int8")
 
 
-@dataclass(frozen=True, kw_only=True)
-class StorePath:
+class StorePath(Struct, frozen=True, kw_only=True):
     """The epilogue of the store unit.
 
     Attributes:

@@ -1,12 +1,12 @@
 """The bridge between a serial line, registers and memory."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import memory, wiring
 from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
 from amaranth.lib.wiring import In, Out
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.core.registers import ADDRESS_BITS, WORD_BYTES
@@ -30,8 +30,7 @@ RESET_CYCLES = 8
 """Core reset, in cycles."""
 
 
-@dataclass(frozen=True)
-class _Work:
+class _Work(Struct, frozen=True):
     head: Any
     status: Signal
     word: Signal

@@ -16,8 +16,6 @@ MOST = REQUEST_BYTES + MAX_DATA + CRC_BYTES
 
 
 class RequestLayout(data.StructLayout):
-    """A request's header."""
-
     def __init__(self) -> None:
         super().__init__({"operation": 8, "tag": 8, "count": 16, "address": 32})
 

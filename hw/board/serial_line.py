@@ -91,12 +91,8 @@ _FUNCTIONS = {
 
 
 class SimulatedLine(Line):
-    """The line to ``BoardTop`` in Verilator, which simulates while the host waits for a reply.
-
-    Args:
-        size: bytes of the board's memory.
-        optimize: the C++ compiler's optimization level.
-    """
+    """The line to ``BoardTop`` in Verilator, which simulates while the host waits for a reply. ``size`` is in
+    bytes."""
 
     name = "the simulated board"
 

@@ -6,8 +6,9 @@ frame.
 
 import binascii
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 END = 0x7E
 ESCAPE = 0x7D
@@ -42,8 +43,6 @@ class Operation(IntEnum):
 
 
 class Status(IntEnum):
-    """The result of a request."""
-
     OKAY = 0
     REFUSED = 1
     """The register answers with an error."""
@@ -53,9 +52,8 @@ class Status(IntEnum):
     """No such request, length or address. Nothing was done."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """A request. ``address`` is in bytes."""
+class Request(Struct, frozen=True, kw_only=True):
+    """``address`` is in bytes."""
 
     operation: int
     tag: int
@@ -64,20 +62,14 @@ class Request:
     data: bytes = b""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reply:
-    """A reply."""
-
+class Reply(Struct, frozen=True, kw_only=True):
     operation: int
     tag: int
     status: int
     data: bytes = b""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Info:
-    """A board's description of itself."""
-
+class Info(Struct, frozen=True, kw_only=True):
     version: int
     word_bytes: int
     memory_bytes: int
@@ -96,7 +88,6 @@ def crc(data: bytes) -> int:
 
 
 def framed(content: bytes) -> bytes:
-    """Return content with checksum and escapes."""
     escaped = bytearray([END])
     for byte in content + _CRC.pack(crc(content)):
         escaped += bytes([ESCAPE, byte ^ INVERTED]) if byte in (END, ESCAPE) else bytes([byte])

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from amaranth.hdl import (
 )
 from amaranth.lib import io, wiring
 from amaranth.lib.cdc import ResetSynchronizer
+from msgspec import Struct
 
 from accel.base.errors import ConfigError, EngineError
 from accel.base.optional_extras import not_installed
@@ -45,8 +45,7 @@ _FASTEST_MHZ = 400.0
 """Highest output of the PLL. All limits are from the data sheet (FPGA-DS-02012, sysCLOCK PLL Timing)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pll:
+class Pll(Struct, frozen=True, kw_only=True):
     """PLL dividers. The oscillator runs at ``CLOCK_MHZ * feedback``, the machine at that divided by
     ``output``."""
 
@@ -75,7 +74,6 @@ class Pll:
 
 
 def bit_cycles(mhz: float, rate: int) -> int:
-    """Return a bit's length in clock cycles."""
     exact = mhz * 1e6 / rate
     cycles = round(exact)
     if cycles < 4 or abs(cycles / exact - 1) > _RATE_ERROR:
@@ -176,9 +174,8 @@ def project(design: Any) -> dict[str, bytes]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bitstream:
-    """A bitstream. ``mhz`` is the highest frequency on the board's speed grade."""
+class Bitstream(Struct, frozen=True, kw_only=True):
+    """``mhz`` is the highest frequency on the board's speed grade."""
 
     content: bytes
     mhz: float

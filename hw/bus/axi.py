@@ -81,29 +81,21 @@ class WriteResponse(Signature):
 
 
 class Axi4Read(Signature):
-    """The read half of an AXI4 manager."""
-
     def __init__(self, config: Config) -> None:
         super().__init__({"ar": Out(Address()), "r": In(ReadData(config))})
 
 
 class Axi4Write(Signature):
-    """The write half of an AXI4 manager."""
-
     def __init__(self, config: Config) -> None:
         super().__init__({"aw": Out(Address()), "w": Out(WriteData(config)), "b": In(WriteResponse())})
 
 
 class Axi4(Signature):
-    """An AXI4 manager."""
-
     def __init__(self, config: Config) -> None:
         super().__init__({**Axi4Read(config).members, **Axi4Write(config).members})
 
 
 class LiteAddress(Signature):
-    """AR and AW of AXI4-Lite."""
-
     def __init__(self) -> None:
         super().__init__({"valid": Out(1), "ready": In(1), "addr": Out(ADDRESS_BITS), "prot": Out(3)})
 
@@ -165,12 +157,10 @@ def every_burst(address: Any, config: Config) -> Sequence[Assign]:
 
 
 def manager_ports(config: Config) -> dict[str, Member]:
-    """Return the ports of an AXI4 manager."""
     return ports(Axi4(config), MANAGER)
 
 
 def subordinate_ports() -> dict[str, Member]:
-    """Return the ports of an AXI4-Lite subordinate."""
     return ports(AxiLite().flip(), SUBORDINATE)
 
 

@@ -202,7 +202,7 @@ class Control(wiring.Component):
                 m.d.sync += kept_of.eq(0)
 
     def _look_up(self, m: Module, place: Value, values: dict[str, Value], found: tuple[Signal, ...]) -> None:
-        """Drive ``found`` from the addressed word. Two levels of multiplexers are faster than one."""
+        """Two levels of multiplexers are faster than one."""
         groups: dict[int, dict[int, tuple[Value, ...]]] = {}
         for register, word in _words(self._config):
             low, group = (number := (register.offset >> 2) + word) % _GROUP, number // _GROUP

@@ -23,8 +23,6 @@ def readers_of(config: Config) -> tuple[Unit, ...]:
 
 
 class RequestLayout(data.StructLayout):
-    """A requested burst."""
-
     def __init__(self) -> None:
         super().__init__({"address": DRAM_ADDRESS_BITS, "beats": BEATS_BITS, "index": INDEX_BITS})
 
@@ -50,8 +48,6 @@ class ReadChannel(wiring.Signature):
 
 
 class BurstLayout(data.StructLayout):
-    """A granted burst."""
-
     def __init__(self) -> None:
         super().__init__({"unit": UNIT_BITS, "index": INDEX_BITS, "beats": BEATS_BITS})
 

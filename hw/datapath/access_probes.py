@@ -14,7 +14,6 @@ _INCREMENT_BITS = 16
 
 
 def select_bits(config: Config) -> int:
-    """Return the bits of a counter's number."""
     return (len(access_names(config)) - 1).bit_length()
 
 

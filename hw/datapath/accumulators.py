@@ -28,7 +28,7 @@ class SlotLayout(data.StructLayout):
 
 
 def part_of(word: Value, part: Value, bits: int) -> Value:
-    """Return one part of a word. ``part`` wraps around."""
+    """``part`` wraps around."""
     parts = [word[n : n + bits] for n in range(0, len(word), bits)]
     return parts[0] if len(parts) == 1 else Array(parts)[part[: log2(len(parts))]]
 

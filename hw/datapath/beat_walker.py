@@ -32,8 +32,6 @@ class BeatLayout(data.StructLayout):
 
 
 class PlacesLayout(data.StructLayout):
-    """Where a transfer's elements lie in the scratchpad and in beats."""
-
     def __init__(self, config: Config) -> None:
         super().__init__(
             {

@@ -1,12 +1,12 @@
 """The bursts of LOADs and STOREs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from msgspec import Struct
 
 from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
 from accel.core.isa import SIZE_BITS
@@ -16,8 +16,6 @@ from accel.hw.datapath.word_layouts import BEATS_BITS, kind_bits, log2, minimum
 
 
 class RowsLayout(data.StructLayout):
-    """A transfer's rows in DRAM."""
-
     def __init__(self, config: Config) -> None:
         super().__init__(
             {
@@ -151,8 +149,7 @@ def _longest(config: Config) -> int:
     return min(config.max_burst_beats, PAGE_BYTES // config.bus_bytes)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Burst:
+class _Burst(Struct, frozen=True, kw_only=True):
     """A burst. ``left`` and ``to_page``, the remaining beats of row and page, matter if it does not end the
     row."""
 

@@ -1,14 +1,15 @@
 """Faults of a single instruction, as in ``fault_causes.instruction_fault``."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
+from msgspec import Struct
 
+from accel.base.records import field_values, replace
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.fault_causes import CAUSE_BITS, Cause, most_taps
 from accel.core.isa import (
@@ -47,7 +48,6 @@ def first_fault(m: Module, faults: Sequence[tuple[Value, Value | Cause]]) -> Sig
 
 
 def neighbour_fault(flags: Any, *, previous: bool, following: bool) -> Value:
-    """Return whether a token flag concerns a missing neighbour."""
     found: Value = Const(0, 1)
     if not previous:
         found = found | flags.pop_prev | flags.push_prev
@@ -56,8 +56,7 @@ def neighbour_fault(flags: Any, *, previous: bool, following: bool) -> Value:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Special:
+class _Special(Struct, frozen=True, kw_only=True):
     """Exceptions for some kinds of transfers.
 
     Attributes:
@@ -87,8 +86,7 @@ class WordLayout(data.StructLayout):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Bounds:
+class _Bounds(Struct, frozen=True, kw_only=True):
     in_sram: Value
     depth: Value
     in_dram: Value
@@ -153,7 +151,7 @@ def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config
     known = Signal(WordLayout(config), name=f"{unit.label}_known")
     m.d.comb += [
         known.cause.eq(first_fault(m, faults)),
-        *(getattr(known, name).eq(value) for name, value in vars(bounds).items()),
+        *(getattr(known, name).eq(value) for name, value in field_values(bounds).items()),
     ]
     return known
 
@@ -169,7 +167,6 @@ def cause_of(m: Module, known: data.View, box: Any) -> Signal:
 
 
 def byte_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
-    """Return the faults of the load unit's SETs."""
     low, high = (Mux(setting.unsigned, *ends) for ends in ((0, -128), (255, 127)))
     beyond = (setting.zero < low) | (setting.zero > high)
     return [((setting.opcode == Opcode.SET) & beyond, Cause.ZERO_POINT)]
@@ -205,8 +202,10 @@ def store_unit_faults(
         *_only(is_load, loaded),
         (is_set & is_out & (setting.shift > MAX_ADD_SHIFT), Cause.RESERVED),
     ]
-    either = zip(vars(load_bounds).values(), vars(store_bounds).values(), strict=True)
-    bounds = _Bounds(**dict(zip(vars(load_bounds), (Mux(is_load, *both) for both in either), strict=True)))
+    either = zip(field_values(load_bounds).values(), field_values(store_bounds).values(), strict=True)
+    bounds = _Bounds(
+        **dict(zip(field_values(load_bounds), (Mux(is_load, *both) for both in either), strict=True))
+    )
     return faults, _bounded(~is_set, bounds)
 
 
@@ -216,7 +215,6 @@ def is_finished(memory: Value, config: Config) -> Value:
 
 
 def takes_residuals(memory: Value, config: Config) -> Value:
-    """Return whether a memory id selects STORE.ADD or STORE.MUL."""
     return _is_one_of(memory, RESIDUAL_STORES, config)
 
 
@@ -226,7 +224,6 @@ def _is_one_of(memory: Value, wanted: Iterable[Finishing], config: Config) -> Va
 
 
 def operand_first(store: Any, operand: StoreOperand) -> Value:
-    """Return an operand's first element in a requantizing STORE."""
     field: Value = getattr(store, operand.field)
     return field - operand.offset if operand.offset else field
 
@@ -255,7 +252,6 @@ def _bounded(condition: Value, bounds: _Bounds) -> _Bounds:
 
 
 def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
-    """Return the faults of an instruction with micro-ops, viewed as ALU."""
     operation = is_alu(alu, config) & lacks_operation(operation_number(alu, config), config)
     reserved = []
     if config.post and not config.depthwise:
@@ -269,19 +265,17 @@ def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
 
 
 def is_alu(alu: Any, config: Config) -> Value:
-    """Return whether an instruction, viewed as ALU, is one."""
     is_low = alu.opcode == Opcode.ALU
     return is_low | (alu.opcode == Opcode.ALU_HIGH) if exists(AluHigh, config) else is_low
 
 
 def operation_number(alu: Any, config: Config) -> Value:
-    """Return ALU's operation number. With ALU_HIGH the opcode is its fourth bit."""
+    """With ALU_HIGH the opcode is its fourth bit."""
     number: Value = Value.cast(alu.alu_op)
     return Cat(number, alu.opcode == Opcode.ALU_HIGH) if exists(AluHigh, config) else number
 
 
 def lacks_operation(code: Value, config: Config) -> Value:
-    """Return whether the machine lacks an operation number."""
     codes = [int(one) for one in config.operations]
     if codes == list(range(len(codes))):
         return code > codes[-1]
@@ -306,5 +300,4 @@ def _taps_beyond(setting: Any, config: Config) -> Value:
 
 
 def loops_run(loops: Any) -> Value:
-    """Return whether an instruction executes any micro-op."""
     return (loops.iter_out != 0) & (loops.iter_in != 0) & (loops.uop_begin < loops.uop_end)

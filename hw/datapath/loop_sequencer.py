@@ -19,7 +19,6 @@ from accel.hw.datapath.word_layouts import INDEX_BITS, EntryLayout, sram_bits, v
 
 
 def most_slots(config: Config) -> int:
-    """Return the slots of ALU's slowest operation."""
     return max((one.slots(config) for one in config.operations.values()), default=1)
 
 

@@ -18,12 +18,10 @@ Chosen = Mapping[type[Loops], Value]
 
 
 def operand_of(cls: type[Loops], name: str) -> Operand | None:
-    """Return the operand that a micro-op field indexes, or None."""
     return next((operand for operand in cls.OPERANDS if operand.name == name), None)
 
 
 def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: Config) -> Value:
-    """Return a loop factor of the chosen class."""
     found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
     for cls in _classes(chosen, config):
         for slot in class_slots(cls, config):
@@ -33,7 +31,6 @@ def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: 
 
 
 def depth(name: str, chosen: Chosen, config: Config) -> Value:
-    """Return the elements that an operand's index may address."""
     operands = {cls: operand_of(cls, name) for cls in _classes(chosen, config)}
     depths = {cls: operand.memory.depth(config) for cls, operand in operands.items() if operand is not None}
     return _choice({cls: (elements, elements) for cls, elements in depths.items()}, chosen)

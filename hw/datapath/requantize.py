@@ -46,15 +46,11 @@ def lane_steps(*, multiplies: bool) -> tuple[int, ...]:
 
 
 class RangeLayout(data.StructLayout):
-    """A result's zero point, lowest and highest value."""
-
     def __init__(self) -> None:
         super().__init__({name: signed(RESULT_BITS) for name in ("zero", "low", "high")})
 
 
 class AddLayout(data.StructLayout):
-    """The factors of a residual addition or product."""
-
     def __init__(self) -> None:
         super().__init__(
             {
@@ -74,7 +70,6 @@ def _after_look_up(*, multiplies: bool) -> tuple[int, ...]:
 
 
 def stages_before_look_up(stages: int, *, multiplies: bool = False) -> int:
-    """Return how many of a lane's stages precede a table's address."""
     return divide(stages, _BEFORE_LOOK_UP, _after_look_up(multiplies=multiplies))
 
 

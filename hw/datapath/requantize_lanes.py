@@ -27,7 +27,6 @@ _BYTE_BITS = 8
 
 
 def slots_per_beat(config: Config) -> int:
-    """Return the slots of a requantized beat."""
     return config.bus_bytes // config.lanes
 
 

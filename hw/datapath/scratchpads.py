@@ -6,13 +6,13 @@ the data of earlier cycles.
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from msgspec import Struct
 
 from accel.core import scratchpad_specs
 from accel.core.access_names import write_names
@@ -29,8 +29,7 @@ UNORDERED = {"no_rw_check": 1}
 forwarding. Synthesis then omits logic that would preserve the old word."""
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """The layout of a scratchpad."""
 
     element_bits: int
@@ -147,12 +146,10 @@ def _ones(value: Value) -> Value:
 
 
 def bank_of(index: Value, banks: int) -> Value:
-    """Return an element's bank."""
     return index[: log2(banks)] if banks > 1 else Const(0, 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """Conversion of DRAM values: whether they are unsigned, and the zero point to subtract if lanes are wide
     enough."""
 
@@ -364,13 +361,11 @@ class Scratchpad(wiring.Component):
 
 
 def access_ports(unit: Unit, config: Config) -> dict[str, Any]:
-    """Return a unit's ports for :class:`Access`."""
     pads = (pad for pad in scratchpad_specs.scratchpads_of(config).values() if pad.filled_by is unit)
     return {f"{pad}_access": In(Access(pad, config)) for pad in pads}
 
 
 def connect_access(m: Module, unit: wiring.Component, pad: Scratchpad) -> None:
-    """Connect the ports of :func:`access_ports` with a scratchpad."""
     access = getattr(unit, f"{pad.holds}_access")
     with m.If(access.preload):
         m.d.comb += [

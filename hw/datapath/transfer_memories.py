@@ -5,9 +5,9 @@ arithmetic with them is shifts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from amaranth.hdl import Array, Const, Mux, Value, ValueLike
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.core.isa import Finishing, Transfer, Unit, routes_of
@@ -17,8 +17,7 @@ from accel.hw.datapath.word_layouts import kind_bits, log2
 RESIDUAL_STORES = (Finishing.ADD, Finishing.MUL)
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A memory as the transfer hardware needs it."""
 
     route: Route
@@ -39,7 +38,6 @@ class Kind:
 
 
 def kind_of(route: Route, config: Config) -> Kind:
-    """Return a route's kind."""
     size = route.element_bytes(config)
     return Kind(
         route,
@@ -56,14 +54,12 @@ def kinds_of(cls: type[Transfer], unit: Unit, config: Config) -> list[Kind]:
 
 
 def choose(kind: ValueLike, values: Sequence[ValueLike]) -> Value:
-    """Return the value of a kind from a list."""
     if len(values) == 1:
         return Value.cast(values[0])
     return Array(Value.cast(value) for value in values)[kind]
 
 
 def dram_lane(kind: ValueLike, elements: Value, kinds: Sequence[Kind]) -> Value:
-    """Return a DRAM element's position in its beat."""
     return choose(kind, [elements[: log2(k.lanes)] if k.lanes > 1 else Const(0, 1) for k in kinds])
 
 

@@ -8,5 +8,4 @@ from accel.core.isa import Unit
 
 
 def port_of(component: wiring.Component, unit: Unit) -> Any:
-    """Return the port with the unit's name."""
     return getattr(component, unit.label)

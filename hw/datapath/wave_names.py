@@ -63,7 +63,6 @@ _STATE_LENGTH = max(map(len, STATES))
 
 
 def named_signals() -> Iterator[tuple[str, int]]:
-    """Return name and width of every text of :class:`Names`."""
     for unit in Unit:
         yield f"{unit.label}_state", 8 * _STATE_LENGTH
         yield f"{unit.label}_next", 8 * LENGTH

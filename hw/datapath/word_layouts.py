@@ -29,7 +29,6 @@ SPAN_BITS = 2 * _PADDED_BITS
 
 
 def word_layout(cls: type[Any], config: Config) -> data.FlexibleLayout:
-    """Return the layout of an instruction class, or of micro-ops."""
     bits = cls.BITS
     fields = {
         slot.name: data.Field(signed(slot.width) if slot.spec.signed else unsigned(slot.width), slot.offset)
@@ -39,17 +38,14 @@ def word_layout(cls: type[Any], config: Config) -> data.FlexibleLayout:
 
 
 def view(cls: type[Any], config: Config, word: ValueLike) -> Any:
-    """View a word as an instruction of class ``cls``."""
     return data.View(word_layout(cls, config), word)
 
 
 def uop_view(config: Config, word: ValueLike) -> Any:
-    """View a word as a micro-op."""
     return view(MicroOp, config, word)
 
 
 def kind_bits(config: Config) -> int:
-    """Return the width of a transfer's kind, its memory's index in the unit's list."""
     memories = (
         sum(route.unit is unit for route in routes_of(cls, config).values())
         for cls in TRANSFERS
@@ -79,8 +75,6 @@ class ProductsLayout(data.StructLayout):
 
 
 class BoxLayout(data.StructLayout):
-    """The box of a LOAD or STORE."""
-
     def __init__(self) -> None:
         super().__init__(
             {
@@ -135,7 +129,6 @@ class SizesLayout(data.StructLayout):
 
 
 def measure(m: Module, transfer: Any, *, padded: Value | None = None) -> data.View:
-    """Return the factors for :func:`multiply_out`."""
     sizes = Signal(SizesLayout())
     top, bottom, left, right = _pads(transfer, padded)
     m.d.comb += [
@@ -217,11 +210,9 @@ def minimum(*values: ValueLike) -> ValueLike:
 
 
 def log2(value: int) -> int:
-    """Return the binary logarithm of a power of two."""
     assert value & (value - 1) == 0
     return value.bit_length() - 1
 
 
 def bits_for_depth(depth: int) -> Shape:
-    """Return the shape of an address."""
     return unsigned(max(1, (depth - 1).bit_length()))

@@ -4,6 +4,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from random import Random
 
+from msgspec import Struct
+
 from accel.base.errors import HardwareError
 from accel.core.config import PAGE_BYTES, Config
 from accel.hw.engines.hardware_run import Behaviour
@@ -15,10 +17,7 @@ _LATEST = 64
 """Upper limit (exclusive) of hostile memory's random delay of an answer, in cycles."""
 
 
-@dataclass
-class Burst:
-    """A requested burst."""
-
+class Burst(Struct):
     address: int
     beats: int
     ordinal: int
@@ -26,10 +25,7 @@ class Burst:
     done: int = 0
 
 
-@dataclass
-class ReadBeat:
-    """A beat on the read data channel."""
-
+class ReadBeat(Struct):
     data: int
     response: int
     last: bool

@@ -103,7 +103,6 @@ _BODY = """\
 
 
 def cxxrtl(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
-    """Build and load the design with CXXRTL."""
     flags = [f"-O{optimize}", "-DNDEBUG", f"-I{_runtime()}", *(["-DWAVES"] if wave else [])]
     if optimize == 0:
         # inlining, which CXXRTL's header forces even without optimization, takes three times the compile time

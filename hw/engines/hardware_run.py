@@ -1,12 +1,12 @@
 """Results of a run, and the behaviour of memory."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.core.events import MAX_RECORDS, Event, EventKind, UnitCycles
@@ -42,8 +42,7 @@ NEVER = (1 << 64) - 1
 """An ordinal or limit that is never reached."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Behaviour:
+class Behaviour(Struct, frozen=True, kw_only=True):
     """Behaviour of memory and bus.
 
     Attributes:
@@ -63,8 +62,7 @@ class Behaviour:
     surplus_read: int = NEVER
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HardwareRun:
+class HardwareRun(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """The end of a run, the counters, and the records.
 
     Attributes:

@@ -16,10 +16,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.atomic_files import locked
 from accel.base.child_processes import kill_programs, run_program
@@ -35,10 +36,7 @@ _DECLARATIONS = Path(units.__file__).parent
 """The machine's definition, from which the hardware is derived."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """A C++ file and its own compiler flags."""
-
+class Source(Struct, frozen=True, kw_only=True):
     path: Path
     flags: tuple[str, ...] = ()
 
@@ -54,7 +52,6 @@ def cache_folder() -> Path:
 
 
 def source_files() -> list[Path]:
-    """Return every source file that a model depends on."""
     folders = (_HARDWARE, _DECLARATIONS)
     written = [path for folder in folders for kind in ("*.py", "*.v") for path in folder.rglob(kind)]
     return sorted([*written, *NATIVE.rglob("*.*")])
@@ -66,7 +63,6 @@ def _source_digest() -> str:
 
 
 def _datapath_files(config: Config) -> list[Path]:
-    """Return the sources of the operations' hand-made hardware."""
     hand_made = (one.datapath for one in config.operations.values() if one.datapath is not None)
     return sorted({Path(inspect.getfile(inspect.unwrap(one))) for one in hand_made})
 
@@ -201,7 +197,6 @@ def _compile(source: Path, target: Path, flags: Sequence[str]) -> None:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """Run a tool, and return its output."""
     done = run_program(command, environment=environment)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "rror" in line] or done.stderr.splitlines()

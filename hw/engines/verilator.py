@@ -100,7 +100,7 @@ _BODY = """\
 
 
 def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
-    """Build and load the design with Verilator. ``wave`` is an FST or VCD file."""
+    """``wave`` is an FST or VCD file."""
     form = None if wave is None else wave.suffix.removeprefix(".")
     flags = [f"-O{optimize}", *includes()]
 
@@ -124,7 +124,6 @@ def _wave_flags(form: str | None) -> list[str]:
 
 
 def includes() -> list[str]:
-    """Return the compiler flags for Verilator's headers."""
     headers = installed() / "include"
     return [f"-I{headers}", f"-I{headers / 'vltstd'}"]
 

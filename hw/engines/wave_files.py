@@ -41,7 +41,6 @@ def is_whole(wave: Path) -> bool:
 
 
 def save_path(wave: Path) -> Path:
-    """Return the path of the save file."""
     return wave.with_suffix(".gtkw")
 
 

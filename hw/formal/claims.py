@@ -1,7 +1,6 @@
 """Claims and assumptions about a component."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
@@ -19,6 +18,7 @@ from amaranth.hdl import (
     ValueLike,
 )
 from amaranth.lib import wiring
+from msgspec import Struct
 
 from accel.hw.formal.open_component import Opened
 
@@ -116,8 +116,7 @@ class Claims(Elaboratable):
         return self._module
 
 
-@dataclass(frozen=True, kw_only=True)
-class Proof:
+class Proof(Struct, frozen=True, kw_only=True):
     """A set of claims and how to prove them.
 
     Attributes:
@@ -132,10 +131,8 @@ class Proof:
 
 
 def any_of(values: Sequence[Value]) -> Value:
-    """Return whether any condition holds."""
     return reduce(or_, values, Const(0, 1))
 
 
 def sum_of(values: Sequence[Value]) -> Value:
-    """Return the sum of the values."""
     return sum(values, Const(0, 1))

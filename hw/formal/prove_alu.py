@@ -1,12 +1,12 @@
 """The ALU's lanes compute what the operations declare."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from msgspec import Struct
 
 from accel.core.alu_operations import LEFT, RIGHT, Operation
 from accel.core.config import NAMED, Config
@@ -59,7 +59,6 @@ class OperationRow(wiring.Component):
 
     @property
     def operands(self) -> dict[str, list[Any]]:
-        """The operands of each lane, signed."""
         return {
             name: [word.word_select(n, ACC_BITS).as_signed() for n in range(self._lanes)]
             for name, word in ((LEFT, self.left), (RIGHT, self.right))
@@ -79,8 +78,7 @@ class OperationRow(wiring.Component):
         return Mux(is_same, declared.value, declared.other).as_signed()
 
 
-@dataclass(frozen=True)
-class _Product:
+class _Product(Struct, frozen=True):
     """An arbitrary value in place of a product, and one for other factors."""
 
     left: Value
@@ -119,7 +117,6 @@ def one_operation(operation: Operation) -> Claims:
 
 
 def proof_of(operation: Operation) -> Proof:
-    """Return the proof that an operation's hardware computes its declaration."""
     return Proof(
         name=f"alu: {operation.name}",
         statement=f"the hardware of {operation.mnemonic} computes its declaration in slot "

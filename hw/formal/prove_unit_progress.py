@@ -16,7 +16,6 @@ from accel.hw.units.store import Store
 
 
 def load_unit(config: Config) -> Claims:
-    """Claim progress of the load unit."""
     component = LoadUnit(config)
     claims = Claims(component)
     inside = claims.inside

@@ -5,8 +5,9 @@ import re
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from accel.base.child_processes import run_program
 from accel.base.errors import EngineError
@@ -22,8 +23,7 @@ _CHECK = re.compile(r'cell \$check (\S+)\n\s*parameter \\FORMAT "(.*)"')
 """An assertion in RTLIL: the cell by which yosys-smtbmc names it, and its message."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Verdict(Struct, frozen=True, kw_only=True):
     """The result of a proof.
 
     Attributes:

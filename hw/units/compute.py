@@ -3,7 +3,6 @@ Registers are named after their cycle. It also executes LOADs of micro-ops and a
 FINISH."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.core.fault_causes import CAUSE_BITS, INDEX_CAUSES, Cause
@@ -375,8 +375,7 @@ class Compute(wiring.Component):
         return late
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Changing:
+class _Changing(Struct, frozen=True, kw_only=True):
     """Results of the last two micro-ops that are about to be written.
 
     Attributes:

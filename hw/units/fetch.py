@@ -275,7 +275,6 @@ class Fetch(wiring.Component):
 
 
 def executed_by(unit: Unit, transfer: Any, config: Config) -> Value:
-    """Return whether a unit executes an instruction."""
     found = []
     for opcode, cls in classes_of(config).items():
         same = transfer.opcode == opcode

@@ -23,8 +23,6 @@ class RangeLayout(data.StructLayout):
 
 
 class RetireLayout(data.StructLayout):
-    """An instruction's index and pushes."""
-
     def __init__(self) -> None:
         super().__init__({"index": INDEX_BITS, "push_prev": 1, "push_next": 1})
 

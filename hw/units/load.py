@@ -1,11 +1,11 @@
 """The load unit."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.core.isa import Load as LoadInstruction
@@ -112,7 +112,6 @@ class Load(wiring.Component):
         return settings, ~under_way & (~is_set | ~loader.retirement.occupied)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Setting:
+class _Setting(Struct, frozen=True, kw_only=True):
     unsigned: Signal
     zero: Signal

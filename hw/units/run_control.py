@@ -15,15 +15,11 @@ MAX_CYCLES_BITS = 64
 
 
 class ErrorLayout(data.StructLayout):
-    """A possible error of an instruction."""
-
     def __init__(self) -> None:
         super().__init__({"there": 1, "cause": CAUSE_BITS, "index": INDEX_BITS})
 
 
 class EventLayout(data.StructLayout):
-    """A possible end of the whole run."""
-
     def __init__(self) -> None:
         super().__init__({"there": 1, "cause": CAUSE_BITS})
 

@@ -78,7 +78,6 @@ def _combined(operation: Operation, operand: Acc, ndim: int) -> Acc:
 def alu_general(
     acc: Acc, operation: Operation, instruction: Alu, uops: UopArray, shape: LoopShape, count: int
 ) -> None:
-    """Execute the first ``count`` micro-ops level by level."""
     function = operation.function
     for indices in index_chunks(uops, shape, count):
         dst, src = indices[:, 0], indices[:, 1]

@@ -3,12 +3,12 @@
 Each tap is one array operation in int32. Sums wrap modulo 2**32, so their order does not matter.
 """
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.core.instruction_access import LoopShape
 from accel.core.isa import UopArray
@@ -20,8 +20,7 @@ _MAX_ARRAY_OPERATIONS = 256
 """Limit for one box."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DepthwiseBox:
+class DepthwiseBox(Struct, frozen=True, kw_only=True):
     """An affine box of depthwise micro-ops.
 
     Attributes:
@@ -95,7 +94,6 @@ def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBo
 def depthwise_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops by index."""
     for chunk in index_chunks(uops, shape, count):
         dst, src, wgt = (last_writers(chunk) if overwrite else chunk).T
         sums = np.zeros((len(dst), *pads.acc.shape[1:]), dtype=np.int32)

@@ -3,10 +3,10 @@ that the tokens allow."""
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from accel.base.blas import exact
 from accel.base.errors import AccelError
@@ -232,8 +232,7 @@ class Executor:
                 alu_general(pads.acc, operation, instruction, analysis.uops, analysis.shape, count)
 
 
-@dataclass(kw_only=True)
-class FunctionalRun:
+class FunctionalRun(Struct, kw_only=True):
     """The result of a functional execution."""
 
     order: list[int] = field(default_factory=list)
@@ -243,7 +242,6 @@ class FunctionalRun:
     """By instruction, the micro-ops executed before its fault, and the fault. The other units continue."""
     deadlock: list[Waiting] | None = None
     tokens: tuple[int, int, int, int] = (0, 0, 0, 0)
-    """The counters at the end."""
 
     def raise_if_bad(self) -> None:
         """Raise the first fault in program order, or the deadlock at the first unit that waits."""

@@ -5,12 +5,12 @@ are computed at once, as floating-point matrix products: in float32 for sums up 
 2**53, where these are exact.
 """
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.blas import exact
 from accel.core.config import Config
@@ -37,8 +37,7 @@ class _View(NamedTuple):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class GemmBox:
+class GemmBox(Struct, frozen=True, kw_only=True):
     """An affine box of micro-ops as one matrix product.
 
     Rows move dst and src, columns dst and wgt, reduce axes src and wgt. Operands are gathered as (batch of
@@ -170,7 +169,6 @@ def _view(
 def gemm_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops by index."""
     for indices in index_chunks(uops, shape, count):
         _accumulate(pads, last_writers(indices) if overwrite else indices, overwrite)
 

@@ -157,7 +157,6 @@ def all_indices(uops: UopArray, shape: LoopShape, begin: int, end: int) -> UopAr
 
 
 def index_chunks(uops: UopArray, shape: LoopShape, count: int) -> Iterator[UopArray]:
-    """Yield the first ``count`` rows of :func:`all_indices` in chunks."""
     for begin in range(0, count, _CHUNK_UOPS):
         yield all_indices(uops, shape, begin, min(count, begin + _CHUNK_UOPS))
 

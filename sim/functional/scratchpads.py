@@ -1,19 +1,18 @@
 """The contents of the scratchpads."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.core.scratchpad_specs import SCRATCHPADS, Scratchpad, scratchpads_of
 from accel.image.test_scenario import Contents
 
 
-@dataclass(kw_only=True, eq=False)
-class Scratchpads:
+class Scratchpads(Struct, kw_only=True, eq=False):
     """The contents of all scratchpads.
 
     Attributes:

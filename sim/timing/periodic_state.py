@@ -26,7 +26,6 @@ Checkpoint = dict[str, int]
 
 
 def column(numbers: Iterable[int] = ()) -> Column:
-    """Return a column of these numbers."""
     return array("q", numbers)
 
 

@@ -1,11 +1,11 @@
 """A program as the timing model sees it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import MachineError
 from accel.base.interned_sequence import Distinct
@@ -28,7 +28,6 @@ class StoreUnitUse(NamedTuple):
     residuals: int
     """RES elements it loads or consumes."""
     beat_cycles: int
-    """Cycles per beat."""
 
 
 class InstructionTiming(NamedTuple):
@@ -64,8 +63,7 @@ class InstructionTiming(NamedTuple):
         return len(self.bursts) if self.beat_cycles == 1 else sum(self.bursts)
 
 
-@dataclass(slots=True)
-class InstructionRun:
+class InstructionRun(Struct):
     """The cycles of one instruction, None where unknown.
 
     ``arrival``: fetch could dispatch it if the queue had room. ``ready``: it headed its queue and its unit
@@ -225,7 +223,6 @@ def _store_unit_use(instruction: Instruction, config: Config) -> StoreUnitUse | 
 
 
 def ranges_overlap(one: InstructionTiming, other: InstructionTiming) -> bool:
-    """Whether two LOADs fill overlapping ranges of a scratchpad."""
     if one.sram is None or other.sram is None:
         return False
     memory, begin, end = one.sram

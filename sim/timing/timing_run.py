@@ -1,12 +1,12 @@
 """The result of a timing simulation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.core.events import MAX_RECORDS, Event, EventKind, UnitCycles
@@ -50,8 +50,7 @@ class InstructionCycles(NamedTuple):
         return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class TimingRun:
+class TimingRun(Struct, frozen=True, kw_only=True, dict=True):
     """The cycles of a run, up to its end or the first error. Cycles and bursts after an error are not valid.
 
     Attributes:

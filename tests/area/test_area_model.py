@@ -1,7 +1,6 @@
 """The area model: exact parts, the fit, and its errors."""
 
 import json
-from dataclasses import replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -25,6 +24,7 @@ from accel.area.area_model import (
     synthesized_machines,
 )
 from accel.base.errors import ConfigError
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 
 MACHINES = synthesized_machines()

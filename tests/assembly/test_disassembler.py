@@ -1,7 +1,6 @@
 """Programs to text and back, bit for bit."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.assembly import assemble, code_lines, disassemble
+from accel.base.records import replace
 from accel.core.config import INSTRUCTION_BYTES, NAMED, Config
 from accel.core.isa import (
     Alu,

@@ -1,9 +1,9 @@
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from accel.base.records import replace
 from accel.cli.check import REPORT_KEYS
 from accel.core.isa import Alu, Gemm, Instruction, Load, Memory, Store, encode
 from accel.proof import certificate_checker

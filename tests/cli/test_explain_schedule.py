@@ -1,12 +1,12 @@
 """The table of compared plans: whole numbers on any terminal."""
 
 import io
-from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 import accel
+from accel.base.records import replace
 from accel.cli.explain_schedule import candidate_dict, candidates_table, choice_reason
 from accel.compiler.operators.default_schedule import find_candidates, planner_of
 

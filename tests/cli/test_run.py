@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from accel.base.records import replace
 from accel.core.isa import Gemm, Instruction, Load, Memory
 from accel.run.program import Program
 from accel.run.result import RESULT_KEYS

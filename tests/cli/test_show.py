@@ -1,9 +1,9 @@
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from accel.base.records import replace
 from accel.base.run_choices import PROGRAM_STAGES
 from accel.run.stage_listing import STAGES, stage_text
 from tests.cli.conftest import Shell

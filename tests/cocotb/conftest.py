@@ -1,9 +1,9 @@
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.hw.core import Core
 from accel.hw.export.chip_border import Bordered

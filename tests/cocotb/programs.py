@@ -3,12 +3,12 @@ its results."""
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.records import replace
 from accel.core.config import PAGE_BYTES, Config
 from accel.core.isa import (
     Alu,

@@ -3,13 +3,13 @@
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from accel.base.records import replace
 from tests.cocotb.protocol import EXOKAY, INCREMENTING, OKAY, Axi4Monitor, Limits, Lines, LiteMonitor, Rule
 from tests.strategies import examples
 

@@ -1,13 +1,13 @@
 """Emitted instructions run on the functional machine, and their micro-ops one by one."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import accel
+from accel.base.records import replace
 from accel.compiler.codegen.micro_op_placement import place_uops
 from accel.compiler.codegen.nest_emission import Emission
 from accel.compiler.codegen.reorder_passes import reorder

@@ -2,7 +2,6 @@
 
 import pickle
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import accel
 from accel.assembly import assemble, disassemble
 from accel.base.errors import AccelError, ConfigError, ProgramError
+from accel.base.records import replace
 from accel.core import alu_operations
 from accel.core.alu_operations import STOCK_NAMES, AluOp, find_operation
 from accel.core.config import NAMED, Config, from_dict

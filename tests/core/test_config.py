@@ -1,7 +1,7 @@
 """Configurations: the named ones, JSON files of both kinds, overrides, and the messages of refused ones."""
 
 import json
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import ConfigError
+from accel.base.records import replace
 from accel.core.config import NAMED, SPECS, Config, from_dict, from_vta, load_config, parse_quantity
 from tests.expect import refused
 from tests.strategies import machines, timings

@@ -1,12 +1,12 @@
 """Fault causes that an instruction shows by itself, their messages, and the order of the checks."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.records import replace
 from accel.core.config import NAMED, PAGE_BYTES
 from accel.core.fault_causes import (
     Cause,

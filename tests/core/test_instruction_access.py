@@ -1,11 +1,10 @@
 """Access sets compared with the accesses that the scalar interpreter makes."""
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import taps_fault
 from accel.core.instruction_access import (

@@ -1,7 +1,7 @@
 """The instruction set: VTA's bits, round trips through bits and text, and refused instructions."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import ConfigError, ProgramError
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.isa import (
     CLASSES,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from accel.base.errors import ProgramError
+from accel.base.records import field_names
 from accel.core.config import NAMED, SPECS, Config
 from accel.core.fault_causes import Cause, dram_element_bytes, dram_span, instruction_fault
 from accel.core.instruction_access import AccessSets, Touch
@@ -115,7 +116,7 @@ def test_configurations_have_them_all(name: str) -> None:
 )
 def test_the_simulators_scratchpads_are_the_declared_ones(config: Config) -> None:
     pads = Scratchpads.zeros(config)
-    assert set(vars(pads)) == set(SCRATCHPADS)
+    assert field_names(pads) == tuple(SCRATCHPADS)
     assert {pad.name: pad for pad in pads.present} == scratchpads_of(config)
     for name, pad in scratchpads_of(config).items():
         array = pads.of(pad)

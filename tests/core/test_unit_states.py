@@ -2,11 +2,11 @@
 
 import json
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from accel.base.records import field_names
 from accel.core.events import UnitCycles
 from accel.core.isa import Unit
 from accel.core.unit_states import State
@@ -17,7 +17,7 @@ ASSETS = Path(assets.__file__).parent
 
 
 def test_columns_are_the_figures_of_a_unit() -> None:
-    assert [state.figure for state in State] == [one.name for one in fields(UnitCycles)]
+    assert [state.figure for state in State] == list(field_names(UnitCycles))
 
 
 @pytest.mark.parametrize("state", State)

@@ -1,13 +1,13 @@
 """Counts of accesses: by hand, and against the hardware."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import accel
+from accel.base.records import replace
 from accel.core.access_names import access_names
 from accel.core.config import NAMED, Config
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Mac, Memory, SetAcc, Store, Unit

@@ -1,12 +1,12 @@
 """Published energies, energies of runs, and rankings."""
 
 import math
-from dataclasses import replace
 
 import pytest
 
 import accel
 from accel.base.errors import AccelError
+from accel.base.records import replace
 from accel.core.config import NAMED
 from accel.core.isa import Finish, Gemm, Load, Memory, Store
 from accel.energy import AccessCounts, Energy, count_accesses, energy_of

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 import accel
 from accel.base.errors import SweepError
+from accel.base.records import replace
 from accel.base.run_choices import SAMPLERS
 from accel.benchmarks import NETWORKS, Layer
 from accel.explore import Exploration, exploration_runner, explore

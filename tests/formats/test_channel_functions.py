@@ -1,6 +1,5 @@
 """Functions whose constants differ by channel run on the machine and equal ONNX Runtime for all values."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accel.base.records import replace
 from accel.formats.onnx_import import import_model
 from accel.formats.onnx_runtime import run_optimized
 from accel.network import function_parts, fusion_choice

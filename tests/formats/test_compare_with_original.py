@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from accel.base.records import replace
 from accel.formats.compare_with_original import compare_modes, compare_with_original
 from accel.formats.compare_with_runtime import random_inputs
 from accel.formats.onnx_import import load_onnx

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from accel.base.errors import GraphError, MismatchError
+from accel.base.records import replace
 from accel.formats import compare_with_runtime
 from accel.formats.compare_with_runtime import Comparison, compare, random_inputs
 from accel.formats.onnx_import import import_model

@@ -1,6 +1,5 @@
 """Operators that used to run on the host, or not at all, run on the machine and equal ONNX Runtime."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 import accel
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.formats.compare_with_runtime import compare
 from accel.formats.onnx_import import import_model
 from accel.formats.onnx_runtime import run_optimized

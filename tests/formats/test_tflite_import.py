@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from accel.base.errors import AccelError, GraphError
+from accel.base.records import replace
 from accel.formats.compare_with_runtime import compare, random_inputs
 from accel.formats.tflite_file import FileOperator, FileTensor, TfliteFile, read_tflite_model
 from accel.formats.tflite_import import import_tflite_file, import_tflite_model, load_tflite

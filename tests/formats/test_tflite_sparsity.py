@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from accel.base.errors import AccelError, GraphError
+from accel.base.records import replace
 from accel.formats.tflite_file import read_tflite_model
 from accel.formats.tflite_import import import_tflite_model
 from accel.formats.tflite_sparsity import Level, dense_values

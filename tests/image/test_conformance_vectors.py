@@ -7,7 +7,6 @@ import pickle
 import tracemalloc
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import AccelError, ConfigError, ProgramError
+from accel.base.records import replace
 from accel.core.isa import Finish, Gemm, Load, Memory, decode, encode
 from accel.image.address_allocation import free_address
 from accel.image.conformance_vectors import load_vector

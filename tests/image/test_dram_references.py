@@ -1,7 +1,6 @@
 """References in program files: there and back, damaged, and not there."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 from accel.base.errors import ProgramError
+from accel.base.records import replace
 from accel.image.dram_references import NO_PART, Part, References, numbers_from_bytes, numbers_to_bytes
 from accel.image.linker import parts
 from accel.run.program import Program

@@ -1,6 +1,5 @@
 """Moved programs compute the same in the same number of cycles."""
 
-from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ProgramError
+from accel.base.records import replace
 from accel.core.config import PAGE_BYTES
 from accel.core.isa import Load, Memory, Store, Transfer
 from accel.image.dram_references import NO_PART, Part, References

@@ -1,7 +1,6 @@
 """Provenance in program files: there and back, damaged, and not there."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 from accel.base.errors import ProgramError
+from accel.base.records import replace
 from accel.image.linker import linked, parts
 from accel.image.provenance import Provenance, Statement, read_statement
 from accel.run.program import Program

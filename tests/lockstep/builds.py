@@ -2,10 +2,10 @@
 parameter."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.hw.engines.engine_driver import Engine
 from accel.hw.engines.open_engine import open_engine

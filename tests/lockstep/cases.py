@@ -1,7 +1,7 @@
 """Random programs for lockstep, with memory contents, timing and limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from accel.base.records import replace
 from accel.compiler.codegen.token_insertion import insert_tokens
 from accel.core.config import RUN_FIELDS, Config
 from accel.core.isa import (

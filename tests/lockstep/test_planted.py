@@ -6,7 +6,7 @@ all of its faults.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from amaranth.lib.wiring import Flow
 from amaranth.sim import SimulatorContext
 
 import accel
+from accel.base.records import replace
 from accel.compiler.operators.default_schedule import default_schedule
 from accel.core.config import NAMED, Config
 from accel.core.isa import (

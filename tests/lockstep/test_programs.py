@@ -2,7 +2,6 @@
 compilers."""
 
 import re
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 import accel
+from accel.base.records import replace
 from accel.core.config import NAMED, RUN_FIELDS, Config
 from accel.core.fault_causes import Cause
 from accel.run.lockstep import Lockstep, Scope, lockstep

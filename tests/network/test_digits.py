@@ -1,6 +1,5 @@
 """The network for digits, its files, and its runs on every backend."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.mappings.mapping_choice import MappingChoice
 from accel.core.config import Config
 from accel.deployment.deployment_plan import deploy_network

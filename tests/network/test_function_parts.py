@@ -1,12 +1,11 @@
 """Functions of one operand as sums of layers."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.records import replace
 from accel.core.config import NAMED
 from accel.graph.elementwise_operators import ChannelTable, Function, Table
 from accel.graph.graph import Graph

@@ -1,10 +1,9 @@
 """The predicted cost of graphs: equal to what a build chooses, and cached by content."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
+from accel.base.records import replace
 from accel.compiler.target.machine import machine
 from accel.graph.elementwise_operators import Clip, Dequantize, Quantize
 from accel.graph.graph import Graph

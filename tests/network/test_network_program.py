@@ -1,6 +1,5 @@
 """Networks on machines, compared with the graph's evaluation."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 import accel
 from accel.base.errors import GraphError, ShapeError
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Add, Clip, Mul, Requantize
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Quantization

@@ -1,11 +1,10 @@
 """Row exchanges between layouts: results and predicted cycles."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.codegen.token_insertion import insert_tokens
 from accel.core.config import load_config
 from accel.core.isa import Finish, Instruction

@@ -2,13 +2,13 @@
 
 import json
 import re
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from accel.base.errors import AccelError, ProgramError
+from accel.base.records import replace
 from accel.network.network import Network
 from accel.network.network_advice import advise_network
 from accel.network.network_program import NetworkProgram

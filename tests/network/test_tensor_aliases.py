@@ -1,9 +1,9 @@
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from accel.base.records import replace
 from accel.graph.graph import Graph
 from accel.graph.movement_operators import Concat, Slice
 from accel.network.network import Network

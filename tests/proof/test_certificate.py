@@ -6,7 +6,6 @@ import json
 import sys
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import RaceError
+from accel.base.records import replace
 from accel.core.isa import encode
 from accel.proof import certificate_checker
 from accel.proof.certificate import certificate, claims, write_certificate

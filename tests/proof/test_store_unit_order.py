@@ -3,12 +3,12 @@
 import collections
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import residual_change, residual_fault
 from accel.core.isa import (

@@ -2,7 +2,6 @@
 
 import collections
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import DeadlockError, MachineError, ProgramFault, RaceError
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import Cause
 from accel.core.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, decode_uops, encode_uops

@@ -1,12 +1,11 @@
 """The token check on arrays against the one that goes from instruction to instruction."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 
 import accel
 from accel.base.interned_sequence import Distinct
+from accel.base.records import replace
 from accel.core.fault_causes import fetch_faults, instruction_faults
 from accel.core.isa import Mac, encode
 from accel.core.token_rules import TokenFlow

@@ -1,10 +1,9 @@
 """Backtracking: it finds what greedy does not, is never worse, and ends."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Clip
 from accel.graph.graph import Graph
 from accel.graph.movement_operators import Transpose

@@ -1,9 +1,8 @@
 """Replacements in a graph: names of outputs and constants, readers, and repeated matches."""
 
-from dataclasses import replace
-
 import numpy as np
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Clip
 from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import evaluate

@@ -1,10 +1,9 @@
 """Rules of elementwise operators: where they apply, and conditions without which both sides would differ."""
 
-from dataclasses import replace
-
 import pytest
 
 from accel.base.errors import MismatchError
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Clip, Function, Requantize
 from accel.graph.graph_tensor import Quantization
 from accel.graph.movement_operators import Concat

@@ -1,12 +1,12 @@
 """Equality saturation: it finds what greedy does not, is never worse, and ends."""
 
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from accel.base.errors import AccelError
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Clip, Identity
 from accel.graph.movement_operators import Concat, Slice, Transpose
 from accel.graph.product_operators import MatMul

@@ -1,7 +1,6 @@
 """The critical path of runs, and the wait graph, compared with the timing model."""
 
 import collections
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from hypothesis import given
 
 import accel
 from accel.base.errors import AccelError
+from accel.base.records import replace
 from accel.core.fault_causes import instruction_faults
 from accel.core.isa import Gemm, Load, Memory
 from accel.core.token_rules import Counter
@@ -241,8 +241,7 @@ def test_late_memory_prolongs_the_segments_that_wait_for_it() -> None:
     assert min(one.cycles for one in path) > 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Late(Totals):
+class _Late(Totals, frozen=True, kw_only=True):
     """The events of hardware whose memory is late."""
 
     of: list[Any]

@@ -1,7 +1,6 @@
 """The time that lockstep gives the hardware: it depends on the program, not on where the simulator
 stopped."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from accel.base.errors import HardwareError
+from accel.base.records import replace
 from accel.core.config import NAMED
 from accel.core.fault_causes import Cause
 from accel.core.isa import Finish, Gemm, Instruction, Load, Memory, Store

@@ -1,12 +1,12 @@
 """Advice is followed, and the cycles compared with the prediction."""
 
-from dataclasses import replace
 from functools import cache
 
 import pytest
 
 import accel
 from accel.base.errors import AccelError
+from accel.base.records import replace
 from accel.compiler.ops.workload import Workload
 from accel.core.config import SPECS
 from accel.run import advice_candidates, machine_advice

@@ -1,12 +1,12 @@
 """Plans ranked by simulated cycles."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import accel
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
 from accel.compiler.plans.plan_candidate import Candidate
 from accel.compiler.plans.plan_search import TIE_SHARE

@@ -6,7 +6,6 @@ import pickle
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from accel.base.errors import (
     ScheduleError,
     ShapeError,
 )
+from accel.base.records import replace
 from accel.core.events import EventKind
 from accel.core.isa import Gemm, Load, Memory, Store, Unit
 from accel.core.token_rules import pops, pushes

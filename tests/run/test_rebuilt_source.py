@@ -1,6 +1,5 @@
 """The source of a program, rebuilt from its file, and programs that have none."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 import accel
 from accel.base.errors import AccelError, ProgramError
+from accel.base.records import replace
 from accel.core.isa import Load, Memory
 from accel.image.program_source import Source
 from accel.run.program import Program

@@ -3,7 +3,6 @@
 import gc
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 
 import accel
 from accel.base.errors import ProgramError
+from accel.base.records import replace
 from accel.image.linker import Linker
 from accel.run.program import Program
 from accel.run.session import Session

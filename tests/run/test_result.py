@@ -1,6 +1,5 @@
 """The figures of a run, compared with values computed by hand."""
 
-from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 import accel
 from accel.base.errors import DeadlockError, MachineError, MismatchError, RaceError
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.core.fault_causes import Cause, Fault, instruction_fault
 from accel.core.isa import Gemm, Instruction, Load, Memory, Store

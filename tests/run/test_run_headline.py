@@ -1,11 +1,11 @@
 """The sentence on top of a run: its cause is the critical path's, and the next step fits it."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import accel
+from accel.base.records import replace
 from accel.run.critical_path import shares
 from accel.run.machine_advice import Advice, AdviceReport, SoftwareAdvice
 from accel.run.result import Result

@@ -1,13 +1,12 @@
 """Complete runs: function and time together, and the memory that an interrupted run leaves."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from accel.base.errors import DeadlockError, LimitExceeded, MachineError
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import Cause
 from accel.core.isa import Alu, AluOp, Finish, Instruction, Load, Memory, Store

@@ -1,11 +1,11 @@
 """Programs of other compilers, and the memory that they must leave. See ``--vectors``."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import INSTRUCTION_BYTES, Config, load_config
 from accel.core.isa import Instruction, decode
 from accel.image.dram import Dram

@@ -1,11 +1,11 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from accel.base.errors import AccelError, ScheduleError, ShapeError
+from accel.base.records import replace
 from accel.studio.rendered_state import Limits
 from accel.studio.studio_state import StudioState
 from accel.studio.studio_view import ViewCache, state_view

@@ -1,7 +1,6 @@
 """Tiles: which part of which tensor an instruction reads or writes."""
 
 from collections import Counter
-from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
+from accel.base.records import replace
 from accel.core.fault_causes import dram_element_bytes
 from accel.core.instruction_access import dram_rows
 from accel.core.isa import Alu, Gemm, Load, Memory, Store, Transfer

@@ -5,7 +5,6 @@ import gzip
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 
 from accel.base.errors import DeadlockError
+from accel.base.records import replace
 from accel.core.events import EventKind
 from accel.core.isa import Unit
 from accel.network.digits import digits_network

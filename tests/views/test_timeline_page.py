@@ -164,12 +164,13 @@ def settle(page: Any) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("height", [720, 750, 768])
+@pytest.mark.parametrize(("width", "height"), [(1366, 720), (1366, 750), (1366, 768), (500, 800)])
 def test_the_page_fills_the_window_and_does_not_scroll(
-    height: int, tmp_path: Path, opened: Callable[..., Any]
+    width: int, height: int, tmp_path: Path, opened: Callable[..., Any]
 ) -> None:
+    """In a narrow window, the text below the legend takes several lines."""
     Timeline(result()).save(tmp_path / "t.html")
-    page = opened(tmp_path / "t.html", height=height)
+    page = opened(tmp_path / "t.html", width=width, height=height)
     page.wait_for_selector("g.slice")
     assert page.evaluate("document.documentElement.scrollHeight") == height
     assert page.evaluate("document.querySelector('svg.chart').getBoundingClientRect().bottom") > height - 16

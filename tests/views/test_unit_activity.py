@@ -1,6 +1,5 @@
 """States of units, derived from events alone, compared with the counts of the simulator."""
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from accel.assembly import assemble
 from accel.base.errors import AccelError, DeadlockError
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import Cause
 from accel.core.isa import Instruction, Unit

@@ -29,8 +29,6 @@ class CompileCommands(Mapping[str, click.Command]):
 
 
 class CompileGroup(Group):
-    """The group of :class:`CompileCommands`."""
-
     def __init__(self, **settings: object) -> None:
         super().__init__(**settings)  # type: ignore[arg-type]
         self.commands = CompileCommands()  # type: ignore[assignment]  # all are known, so none is added

@@ -30,7 +30,6 @@ without_option = click.option(
 
 
 def _shared_options(config: str) -> list[click.Parameter]:
-    """Add the options that all workloads share: machine, schedule, output."""
     path = click.Path(path_type=Path)
 
     @click.command()
@@ -103,4 +102,3 @@ def _commands() -> Iterator[click.Command]:
 
 
 COMMANDS: dict[str, click.Command] = {command.name or "": command for command in _commands()}
-"""A command for each operator and each family of operators, by name."""

@@ -24,7 +24,6 @@ _EXPLORER_HELP = (
 
 
 def _shared_options(config: str) -> list[click.Parameter]:
-    """Return the options that all computations share."""
     path = click.Path(path_type=Path)
 
     @click.command()
@@ -116,7 +115,6 @@ template_command = click.Command(
 
 
 def _tuning_examples(operator: Operator) -> list[str]:
-    """Return the operator's first example with the options of a search."""
     shape = re.split(
         r" (?:-o|--explain|--measure|--save-schedule|--schedule|--mapping)\b", operator.examples[0]
     )[0]
@@ -134,4 +132,3 @@ COMMANDS: dict[str, click.Command] = {
     )
     for operator in OPERATORS.values()
 }
-"""A command for each operator, by name."""

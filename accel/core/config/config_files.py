@@ -63,7 +63,6 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _single_config(text: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Accept the output of ``accel configs NAME --json``."""
     if "configs" not in data:
         return data
     found = data["configs"]

@@ -71,12 +71,10 @@ def config_field(
 
 
 def block_size_field(default: int, doc: str, *, affects: str) -> Any:
-    """Declare an extent of an element."""
     return config_field(default, "geometry", "elements", doc, 1, 256, affects=affects, power_of_two=True)
 
 
 def capacity_field(default: int, doc: str, *, affects: str, post: bool = False) -> Any:
-    """Declare the capacity of a scratchpad."""
     return config_field(
         default, "geometry", "bytes", doc, 1, 1 << 26, affects=affects, power_of_two=True, post=post
     )
@@ -100,7 +98,6 @@ def timing_field(
     power_of_two: bool = False,
     post: bool = False,
 ) -> Any:
-    """Declare a timing field."""
     return config_field(
         default, "timing", unit, doc, low, high, affects=affects, power_of_two=power_of_two, post=post
     )

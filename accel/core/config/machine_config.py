@@ -5,13 +5,14 @@ A program is compiled for a *geometry*. *Timing* may differ from run to run.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, SupportsIndex
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ConfigError, nearest
 from accel.base.json_types import shown
+from accel.base.records import replace
 from accel.core.alu_operations import STOCK_NAMES, Operation, operations_by_code
 from accel.core.config.alu_ops_field import alu_ops_text, checked_alu_ops, with_digests
 from accel.core.config.config_fields import ConfigFields

@@ -208,7 +208,6 @@ def encode_uops(uops: npt.ArrayLike, config: Config) -> npt.NDArray[np.uint32]:
 
 
 def decode_uops(words: npt.ArrayLike, config: Config) -> UopArray:
-    """Decode 32-bit micro-ops to rows (dst, src, wgt)."""
     raw = np.asarray(words, dtype=np.uint32)
     columns = [
         (raw >> np.uint32(slot.offset)) & np.uint32((1 << slot.width) - 1)

@@ -7,10 +7,11 @@ has 11 bits on ``vta``, which has 2048 inp elements.
 
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, cast
+
+from msgspec import Struct
 
 from accel.base.errors import ConfigError
 from accel.core.config import Config
@@ -19,8 +20,7 @@ WORD_BITS = 64
 INSTRUCTION_BITS = 128
 
 
-@dataclass(frozen=True, kw_only=True)
-class FieldSpec:
+class FieldSpec(Struct, frozen=True, kw_only=True):
     """One declared field.
 
     Attributes:
@@ -96,8 +96,7 @@ def field_specs(cls: type[Any]) -> dict[str, FieldSpec]:
     return dict(found)
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A field in its word: bits ``[offset, end)``."""
 
     name: str

@@ -58,7 +58,6 @@ LOOPS: tuple[type[Loops], ...] = tuple(cls for cls in CLASSES.values() if issubc
 
 
 def exists(cls: type[Instruction], config: Config) -> bool:
-    """Return whether a machine has a class of instructions."""
     if issubclass(cls, AluHigh):
         return max(config.operations, default=0) >= FIRST_HIGH_OP
     return not cls.REQUIRES or bool(getattr(config, cls.REQUIRES))
@@ -77,12 +76,10 @@ def machines_with(required: str) -> str:
 
 
 def classes_of(config: Config) -> dict[int, type[Instruction]]:
-    """Return a machine's instruction classes by opcode."""
     return {opcode: cls for opcode, cls in CLASSES.items() if exists(cls, config)}
 
 
 def variants_of(config: Config) -> dict[tuple[int, int, int], type[Instruction]]:
-    """Return a machine's entries of :data:`VARIANTS`."""
     return {key: cls for key, cls in VARIANTS.items() if exists(cls, config)}
 
 
@@ -114,12 +111,10 @@ def setting_of(route: Route, config: Config) -> type[Set] | None:
 
 
 def store_operands_of(config: Config) -> tuple[StoreOperand, ...]:
-    """Return a machine's operands of STOREs in scratchpads of the store unit."""
     return tuple(one for one in StoreReq.OPERANDS if one.scratchpad.exists(config))
 
 
 def loops_of(config: Config) -> tuple[type[Loops], ...]:
-    """Return a machine's instructions that run micro-ops."""
     return tuple(cls for cls in classes_of(config).values() if issubclass(cls, Loops))
 
 

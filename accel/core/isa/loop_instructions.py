@@ -185,5 +185,4 @@ class AluHigh(Alu):
 
 
 def alu_of(code: int) -> type[Alu]:
-    """Return the class that has an operation."""
     return Alu if code < FIRST_HIGH_OP else AluHigh

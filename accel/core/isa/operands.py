@@ -44,8 +44,6 @@ class Operand:
 
 
 class Sized(Protocol):
-    """The sizes of a transfer."""
-
     @property
     def x_size(self) -> int: ...
 

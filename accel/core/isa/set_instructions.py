@@ -60,7 +60,6 @@ class SetBytes(Set):
 
     @property
     def byte_range(self) -> tuple[int, int]:
-        """The least and the greatest byte."""
         return (0, 255) if self.unsigned else (-128, 127)
 
 

@@ -1,10 +1,10 @@
 """Averages as ``global_avg_pool2d``, ``gemm`` or ``conv2d``."""
 
-from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool

@@ -18,7 +18,6 @@ from accel.network.lowering.unsupported_reasons import unsupported_reason
 
 
 def lower_combination(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:
-    """Lower an Add or a Mul."""
     if any(name in graph.constants for name in fused.main.inputs):
         return lower_elementwise(graph, fused, approximate)
     out = graph.tensors[fused.main.output]

@@ -1,10 +1,10 @@
 """Layers that multiply each channel by its own weight."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
+from accel.base.records import replace
 from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual, QuantizedTable
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Shape, Tensor

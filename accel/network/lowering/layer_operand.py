@@ -35,7 +35,7 @@ class Operand:
     generated: tuple[int, ...] = ()
 
     def constant_values(self, graph: Graph) -> Array | None:
-        """Return the values that the layer reads, if known before a run."""
+        """Return None if the values are unknown before a run."""
         if self.generated:
             values = np.array(self.generated, dtype="int32" if self.name == "bias" else "int8")
             return values.reshape(self.shape) if values.size == prod(self.shape) else np.diag(values)
@@ -58,7 +58,6 @@ class Operand:
 
 
 def weights_without_zero(weights: Tensor, values: Array) -> Array:
-    """Subtract the zero points of weights, int32."""
     return np.asarray(values.astype(np.int32) - weights.required_quantization.zeros_along(values.ndim))
 
 

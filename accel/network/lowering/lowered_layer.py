@@ -1,9 +1,10 @@
 """A layer as the compiler sees it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
 
 from accel.compiler.operators.operator_registry import WORKLOADS
 from accel.compiler.ops.quantized_layers import Quantized
@@ -13,11 +14,10 @@ from accel.network.lowering.layer_operand import Operand
 
 
 class NotOnMachine(Exception):
-    """The machine cannot execute fused nodes."""
+    pass
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoweredLayer:
+class LoweredLayer(Struct, frozen=True, kw_only=True, dict=True):
     """Fused nodes as one operator of the compiler.
 
     Attributes:

@@ -1,8 +1,8 @@
 """The common parts of convolutions and matrix products."""
 
-from dataclasses import replace
 from typing import Any
 
+from accel.base.records import replace
 from accel.compiler.ops.quantized_layers import Quantized
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Shape, Tensor
@@ -87,9 +87,7 @@ def _weight_bytes(graph: Graph, weights: Tensor) -> dict[str, Any]:
 
 
 def count_int8_summands(graph: Graph, weights: Tensor) -> int:
-    """Return the number of int8 values that sum up to each weight. uint8 weights with zero point 128 need
-    one.
-    """
+    """For example, uint8 weights with zero point 128 need one."""
     if weights.name not in graph.constants:
         raise NotOnMachine("its weights are not a constant")
     if weights.dtype not in QUANTIZED:

@@ -1,10 +1,10 @@
 """Epilogues of layers, with the graph's scales."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.compiler.expr.quantization import Order
 from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual, QuantizedTable
 from accel.graph.byte_functions import by_byte, byte_function
@@ -40,7 +40,6 @@ def quantized_epilogue(
 
 
 def lookup_table(graph: Graph, node: Node) -> QuantizedTable:
-    """Return a function of one byte as a table."""
     found = byte_function(graph, node)
     if found is None:
         raise NotOnMachine(unsupported_reason(graph, FusedNodes(main=node)))
@@ -51,7 +50,7 @@ def lookup_table(graph: Graph, node: Node) -> QuantizedTable:
 
 
 def is_channel_vector(tensor: Tensor, picture: Tensor) -> bool:
-    """Whether a tensor has one value for each channel of pictures: (N, C, 1, 1) and (N, C, H, W)."""
+    """For example, (N, C, 1, 1) for pictures (N, C, H, W)."""
     pixels = len(picture.shape) - 2
     return (
         pixels > 0 and tensor.shape != picture.shape and tensor.shape == (*picture.shape[:2], *[1] * pixels)
@@ -82,7 +81,6 @@ def quantized_residual(
 
 
 def fused_residual(graph: Graph, fused: FusedNodes) -> tuple[QuantizedResidual, Tensor]:
-    """Return a fused residual and its tensor."""
     assert fused.combination is not None
     other = graph.tensors[fused.residual]
     if other.name in graph.constants:
@@ -92,7 +90,6 @@ def fused_residual(graph: Graph, fused: FusedNodes) -> tuple[QuantizedResidual, 
 
 
 def residual_shape(residual: QuantizedResidual, result: Shape) -> Shape:
-    """Return the shape of a residual for a result's shape."""
     return (*result[:2], *[1] * (len(result) - 2)) if residual.per_channel else result
 
 

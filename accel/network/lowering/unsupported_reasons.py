@@ -7,7 +7,6 @@ from accel.network.fused_nodes import FusedNodes
 
 
 def unsupported_reason(graph: Graph, fused: FusedNodes) -> str:
-    """Explain why the main node is unsupported."""
     operator = fused.main.operator
     tensors = [*graph.operands(fused.main), graph.tensors[fused.main.output]]
     if isinstance(operator, SAME_BYTES):

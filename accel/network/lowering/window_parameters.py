@@ -10,7 +10,6 @@ from accel.network.lowering.lowered_layer import NotOnMachine
 
 
 def padded_windows(fused: FusedNodes, windows: Windows) -> Windows:
-    """Add the padding of a fused Pad."""
     if fused.pad is None:
         return windows
     pad = fused.pad.operator
@@ -25,24 +24,22 @@ def padded_windows(fused: FusedNodes, windows: Windows) -> Windows:
 
 
 def require_two_axes(windows: Windows) -> None:
-    """Raise NotOnMachine for windows with more than two axes."""
     if windows.rank > 2:
         raise NotOnMachine(f"its windows have {windows.rank} axes; the machine's have two at most")
 
 
 def with_two_axes(shape: Shape, rank: int) -> Shape:
-    """Insert a height of 1 before a single spatial axis: (N, C, W) becomes (N, C, 1, W)."""
+    """(N, C, W) becomes (N, C, 1, W)."""
     return shape if rank == 2 else (*shape[:2], 1, *shape[2:])
 
 
 def size_parameters(shape: Shape, windows: Windows) -> dict[str, int]:
-    """Return ``H`` and ``W``."""
     height, width = with_two_axes(shape, windows.rank)[2:]
     return {"H": height, "W": width}
 
 
 def window_parameters(windows: Windows) -> dict[str, Any]:
-    """Return kernel, stride, padding and dilation. A single axis is horizontal."""
+    """A single axis is horizontal."""
     kernel, strides, dilations, begin, end = (
         (for_height, *values) if windows.rank == 1 else values
         for for_height, values in (

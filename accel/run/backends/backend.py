@@ -1,9 +1,10 @@
 """The interface of every backend."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
+
+from msgspec import Struct
 
 from accel.base.errors import MachineError
 from accel.core.events import Timing
@@ -14,8 +15,7 @@ from accel.run.run_options import RunOptions
 from accel.sim.functional.scratchpads import Scratchpads
 
 
-@dataclass(frozen=True, kw_only=True)
-class Execution:
+class Execution(Struct, frozen=True, kw_only=True):
     """The outcome of a run.
 
     Attributes:

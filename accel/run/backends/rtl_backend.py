@@ -188,7 +188,6 @@ def raise_if_bad(
     *,
     bus_timeout: int = 0,
 ) -> None:
-    """Raise the error of a run, if any."""
     if run.cause is not Cause.NONE:
         message = _message(run, instructions, tokens, max_cycles, bus_timeout)
         raise fault_error(Fault(cause=run.cause, message=message), run.index, run.cycles)

@@ -4,5 +4,4 @@ from importlib.resources import files
 
 
 def asset(name: str) -> str:
-    """Return the text of a file."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ class PipelineChart {
     this.number = numbering(this.data);
     const { gutter, right, overview, axis, band, height } = this.data.layout;
     Object.assign(this, { gutter, right, overview, axis, band, first: overview + axis });
-    const taller = options.fill ? this.stretch(height) : 0;
+    const taller = options.fill ? this.grow(this.spare(height)) : 0;
     const last = this.data.tracks[this.data.tracks.length - 1];
     const { critical } = this.data, space = critical && critical.start.length ? CRITICAL : 0;
     this.path = space ? critical : null;
@@ -43,6 +43,7 @@ class PipelineChart {
     svg.append(this.view, this.note, this.tip);
     this.listen();
     this.open();
+    if (taller) this.fit(taller);
   }
 
   /** Show the whole run, or as much of its beginning as lets the arrows of its tokens be drawn. */
@@ -57,21 +58,35 @@ class PipelineChart {
     this.draw();
   }
 
-  /** Make tracks higher, 2.5 times at most, until the chart fills the window; returns the pixels added. */
-  stretch(height) {
-    const { tracks } = this.data, below = parseFloat(getComputedStyle(document.body).paddingBottom);
+  /** The pixels below the chart that its tracks can take, 2.5 times their height at most. */
+  spare(height) {
+    const below = parseFloat(getComputedStyle(document.body).paddingBottom);
     const top = this.svg.getBoundingClientRect().top + scrollY;
-    const spare = Math.floor(innerHeight - top - height - CRITICAL - below);
-    const rows = tracks.reduce((sum, track) => sum + track.rows * track.rowHeight, 0);
-    if (spare <= 0 || !rows) return 0;
-    const factor = Math.min(2.5, 1 + spare / rows);
+    return Math.max(0, Math.min(Math.floor(innerHeight - top - height - CRITICAL - below), 1.5 * this.rows()));
+  }
+
+  rows() { return this.data.tracks.reduce((sum, track) => sum + track.rows * track.rowHeight, 0); }
+
+  /** Make tracks higher by `pixels` together, or lower if negative; returns `pixels`. */
+  grow(pixels) {
+    const factor = 1 + pixels / (this.rows() || 1);
     let added = 0;
-    for (const track of tracks) {
+    for (const track of this.data.tracks) {
       track.top += added;
       added += track.rows * track.rowHeight * (factor - 1);
       track.rowHeight *= factor;
     }
     return added;
+  }
+
+  /** Make tracks lower again by what the text below the legend needs in a narrow window. */
+  fit(taller) {
+    const over = Math.ceil(this.svg.getBoundingClientRect().height - this.height);
+    if (over <= 0 || over > taller) return;
+    this.grow(-over);
+    this.bottom -= over;
+    this.height -= over;
+    this.open();
   }
 
   // --- coordinates and names

@@ -1,11 +1,11 @@
 """Runs that end early (bus errors, faulty programs, limits), each followed by a correct run."""
 
-from dataclasses import replace
 from typing import Any
 
 import cocotb
 import numpy as np
 
+from accel.base.records import replace
 from accel.core.config import PAGE_BYTES
 from accel.core.fault_causes import Cause, dram_element_bytes
 from accel.core.isa import Finish, Instruction, Memory, encode

@@ -2,12 +2,12 @@
 which a run is done."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import cocotb
 import numpy as np
 
+from accel.base.records import replace
 from accel.core.fault_causes import Cause
 from accel.core.isa import Finish, Instruction, Memory, encode
 from accel.run.program import Program

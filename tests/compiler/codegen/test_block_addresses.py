@@ -1,11 +1,10 @@
 """Pointers to blocks: their start, and their increments per iteration."""
 
-from dataclasses import replace
-
 import pytest
 
 from accel import te
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.codegen.block_addresses import Addresses
 from accel.compiler.expr.scalar_expressions import Binary, Const, IterVar
 from accel.compiler.expr.window_expressions import Range

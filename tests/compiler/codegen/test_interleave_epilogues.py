@@ -1,11 +1,10 @@
 """Epilogues and STOREs split into pieces: their order, and the tiles that stay whole."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import accel
+from accel.base.records import replace
 from accel.compiler.codegen.interleave_epilogues import InterleaveEpilogues
 from accel.compiler.codegen.reorder_pass import EmittedProgram
 from accel.compiler.codegen.split_last_steps import SplitLastSteps

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ScheduleError, TensorizeError
+from accel.base.records import replace
 from accel.compiler.codegen.token_insertion import insert_tokens
 from accel.compiler.schedule.schedule_steps import apply_steps
 from accel.core.config import NAMED

@@ -1,7 +1,6 @@
 """Mappings of convolutions give the same results, in numpy and on machines."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 import accel
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.expr.expression_data import expression_from_data, expression_to_data
 from accel.compiler.expr.numpy_reference import evaluate
 from accel.compiler.expr.random_inputs import random_inputs

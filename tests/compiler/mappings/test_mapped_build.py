@@ -1,12 +1,11 @@
 """Programs of operators that differ in scales only."""
 
-from dataclasses import fields, replace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
+from accel.base.records import field_names, replace
 from accel.compiler.mappings.mapped_build import compile_mapped
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
 from accel.image.image import Image
@@ -33,9 +32,9 @@ def test_a_program_of_other_scales_equals_its_own(quantized: accel.Quantized, on
     other = replace(quantized, scale=tuple(scale) if np.shape(scale) else scale)
     choice = choice_of(other, on)
     own, shared = compiled(choice, on), compiled(choice, on, like=compiled(choice_of(quantized, on), on))
-    for one in fields(Image):
-        if one.name != "compile_seconds":
-            assert repr(getattr(own, one.name)) == repr(getattr(shared, one.name)), one.name
+    for one in field_names(Image):
+        if one != "compile_seconds":
+            assert repr(getattr(own, one)) == repr(getattr(shared, one)), one
 
 
 def test_a_program_of_other_scales_runs() -> None:

@@ -1,12 +1,11 @@
 """Epilogue operators become passes over a tile, in order."""
 
-from dataclasses import replace
-
 import pytest
 
 import accel
 from accel import te
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.nest.epilogue_lowering import lower_epilogue
 from accel.compiler.nest.nest import TileEpilogue, walk_nodes
 from accel.compiler.nest.nest_text import format_node

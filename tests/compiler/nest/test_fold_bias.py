@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import accel
 from accel import te
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.expr.epilogue_operators import (
     AtLeast,
     AtMost,

@@ -1,13 +1,12 @@
 """The interpreter executes printed nests, at every stage."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import accel
 from accel import te
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.nest import nest_interpreter
 from accel.compiler.nest.epilogue_lowering import lower_epilogue
 from accel.compiler.nest.nest import (

@@ -1,13 +1,13 @@
 """The verifier finds planted damage of every kind, after every pass."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
 import pytest
 
 import accel
 from accel import te
+from accel.base.records import replace
 from accel.compiler.expr.epilogue_operators import Bias, Combine
 from accel.compiler.expr.scalar_expressions import Binary, Const, Guarded, IterVar, Read
 from accel.compiler.expr.window_expressions import Range

@@ -1,6 +1,5 @@
 """Virtual threads: equal results, interleaved execution, and separate buffer sets."""
 
-from dataclasses import replace
 from random import Random
 from textwrap import dedent
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.expr.scalar_expressions import Const
 from accel.compiler.nest.nest import For, Nest, walk_nodes
 from accel.compiler.nest.virtual_threads import lower_threads

@@ -1,7 +1,5 @@
 """Epilogues: their number of passes over the accumulators."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +7,7 @@ from hypothesis import given
 import accel
 from accel import te
 from accel.base.errors import ScheduleError, ShapeError
+from accel.base.records import replace
 from accel.compiler.operators.default_schedule import find_candidates
 from accel.compiler.ops.epilogue import Epilogue
 from accel.compiler.plans.gemm_planner import GEMM_PLANNER

@@ -1,12 +1,12 @@
 """Integers that add quantized tensors, compared with exact arithmetic."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.expr.quantization import ORDERS, Order
 from accel.compiler.ops import quantized_addition
 from accel.compiler.ops.quantized_addition import Addition, Quantization, find_addition, float_add

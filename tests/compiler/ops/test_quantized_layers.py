@@ -1,7 +1,6 @@
 """Quantized layers: their meaning, their errors, and that programs compute them."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import AccelError, ProgramError, ScheduleError, ShapeError, TensorizeError
+from accel.base.records import replace
 from accel.compiler.expr.expression_data import expression_from_data, expression_to_data
 from accel.compiler.expr.numpy_reference import evaluate
 from accel.compiler.expr.quantized_expressions import QuantizedSum

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
+from accel.base.records import replace
 from accel.compiler.codegen.compile_schedule import compile_schedule
 from accel.compiler.operators.default_schedule import find_candidates
 from accel.compiler.plans.conv_model import conv_shape
@@ -201,7 +202,7 @@ def test_a_tile_waits_until_the_previous_one_is_stored() -> None:
 
 
 def test_the_program_waits_for_the_last_write() -> None:
-    predicted, simulated = cycles_of_write_latency(ConvPlan(**{**vars(CHAINED), "thread_axis": "rows"}), 500)
+    predicted, simulated = cycles_of_write_latency(replace(CHAINED, thread_axis="rows"), 500)
     assert simulated > 450
     assert predicted == pytest.approx(simulated, rel=0.02)
 
@@ -210,7 +211,7 @@ def test_outstanding_writes_are_limited() -> None:
     """Each row of a tile is a burst, and only two bursts may be outstanding."""
     workload = accel.conv2d(1, 64, 28, 28, 32, 3, padding=1, shift=6)
     machine = accel.machine("vta", write_latency=1000, outstanding=2)
-    plan = ConvPlan(**{**vars(CHAINED), "thread_axis": "rows", "rows": 14})
+    plan = replace(CHAINED, thread_axis="rows", rows=14)
     predicted = predicted_cycles(workload, machine, plan)
     simulated = cycles(compiled(workload, machine, plan))
     assert simulated > 28 * 8 * 1000 / 2

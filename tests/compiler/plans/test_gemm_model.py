@@ -1,7 +1,6 @@
 """Predictions for matrix products compared with simulated programs: fit, traffic, slots
 and cycles."""
 
-from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.codegen.compile_schedule import compile_schedule
 from accel.compiler.operators.default_schedule import find_candidates
 from accel.compiler.plans.cycle_estimate import estimate_cycles

@@ -3,7 +3,6 @@ repeated loads, fast."""
 
 import re
 from collections import Counter
-from dataclasses import replace
 from itertools import product
 from random import Random
 from typing import Any
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.codegen.compile_schedule import compile_schedule
 from accel.compiler.operators.default_schedule import default_schedule, find_candidates
 from accel.compiler.plans.gemm_model import gemm_shape

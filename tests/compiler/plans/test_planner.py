@@ -1,11 +1,10 @@
 """Tile sizes that users give, and the interface of planners."""
 
-from dataclasses import replace
-
 import pytest
 
 import accel
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.operators.default_schedule import find_candidates, planner_of
 from accel.compiler.operators.operator_registry import OPERATORS
 from accel.compiler.plans.conv_planner import CONV_PLANNER

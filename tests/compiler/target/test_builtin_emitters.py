@@ -1,7 +1,7 @@
 """Boxes of blocks become the right micro-ops and transfers, in a minimal number of instructions."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from random import Random
 from typing import Any
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.expr.numpy_reference import apply
 from accel.compiler.target import machine_intrinsics
 from accel.compiler.target.builtin_emitters import (

@@ -1,13 +1,12 @@
 """The store unit's epilogue as declared and as executed, and shifts expressed as scales."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
+from accel.base.records import replace
 from accel.compiler.expr.epilogue_operators import (
     AtLeast,
     AtMost,

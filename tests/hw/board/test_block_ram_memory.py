@@ -2,12 +2,13 @@
 service port."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED
 from accel.hw.board.block_ram_memory import FIXED, INCREMENTING, WRAPPING, AxiMemory
 from accel.hw.bus.axi import OKAY, SLVERR

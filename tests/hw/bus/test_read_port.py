@@ -1,11 +1,11 @@
 """The read port compared with the recurrence of the timing contract."""
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED
 from accel.hw.bus.read_port import ReadPort, readers_of
 from accel.hw.datapath.unit_ports import port_of

@@ -1,6 +1,5 @@
 """GEMM core and ALU compared with numpy and the functional simulator's operations."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from amaranth.hdl import Const, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from accel.base.records import replace
 from accel.core.alu_operations import operation_of_code
 from accel.core.config import NAMED, Config
 from accel.core.isa import AluOp

@@ -1,11 +1,11 @@
 """The loops of GEMM, MAC and ALU compared with their definition."""
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.isa import Alu, AluOp, Gemm, Mac, encode
 from accel.core.timing_rules import busy_slots, uop_slots

@@ -1,6 +1,5 @@
 """Scratchpads after LOADs, and beats of STOREs, compared with functional execution."""
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,6 +9,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Memory, SetAcc, Store, Unit, encode
 from accel.core.scratchpad_specs import UOP

@@ -1,12 +1,12 @@
 """Walkers over bursts and beats compared with the definition of a transfer."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.instruction_access import DramRows, dram_rows
 from accel.core.isa import Load, Unit

@@ -19,6 +19,7 @@ from amaranth.sim import Simulator
 
 from accel.base import child_processes
 from accel.base.errors import EngineError
+from accel.base.records import as_dict
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.scratchpads import UNORDERED
 from accel.hw.export import nextpnr, place_and_route, yowasp_tools
@@ -115,7 +116,7 @@ def test_placements_survive_json(tmp_path: Path) -> None:
     folder = tmp_path / f"small-{design.key}"
     folder.mkdir()
     assert design.placed() == []
-    kept = json.dumps(place_and_route.asdict(recorded()))
+    kept = json.dumps(as_dict(recorded()))
     (folder / "seed-1.json").write_text(kept)
     assert design.placed() == [recorded()]
     assert design.place(1) == recorded()
@@ -180,7 +181,7 @@ def test_a_placement_that_is_damaged_says_so(tmp_path: Path) -> None:
         "[]",
         "{}",
         '{"path": []}',
-        json.dumps(place_and_route.asdict(recorded()) | {"path": [1]}),
+        json.dumps(as_dict(recorded()) | {"path": [1]}),
     ):
         (folder / "seed-1.json").write_text(text)
         with pytest.raises(

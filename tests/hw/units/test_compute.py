@@ -1,12 +1,12 @@
 """The compute unit alone compared with functional execution. The test supplies inp and wgt."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import Cause, instruction_fault
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Memory, Unit, encode_uops

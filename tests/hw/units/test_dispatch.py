@@ -1,12 +1,12 @@
 """Dispatch compared with the definitions of faults and boxes, for all numbers of stages."""
 
 from collections import deque
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED
 from accel.core.fault_causes import Cause, instruction_fault
 from accel.core.isa import Instruction, Load, Store, Transfer, Unit, Unknown, encode

@@ -1,12 +1,12 @@
 """Fetch has the defined bursts, and dispatches in order for any timing of queues and bus."""
 
 from collections import deque
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED
 from accel.core.fault_causes import Cause
 from accel.core.isa import Finish, Unit, encode

@@ -1,12 +1,12 @@
 """The load unit alone compared with functional execution."""
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import Cause
 from accel.core.isa import Instruction, Load, Memory, SetBytes, SetInp, SetWgt, Transfer, Unit

@@ -1,13 +1,13 @@
 """The store unit alone: bursts, beats and responses compared with functional execution."""
 
 from collections import deque
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import Cause
 from accel.core.isa import Instruction, Memory, Store, Unit

@@ -1,9 +1,9 @@
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED
 from accel.core.isa import Unit
 from accel.core.token_rules import WORKERS, Counter

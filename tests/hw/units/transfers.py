@@ -1,10 +1,10 @@
 """Random LOADs and STOREs for single units, and a bus that answers their reads."""
 
 from collections import deque
-from dataclasses import replace
 from random import Random
 from typing import Any
 
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.core.fault_causes import instruction_fault
 from accel.core.instruction_access import dram_rows

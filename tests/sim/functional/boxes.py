@@ -1,13 +1,13 @@
 """Instructions whose micro-ops enumerate a box of axes, for the vectorised paths."""
 
 import math
-from dataclasses import replace
 from itertools import product
 from random import Random
 from typing import Any
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.core.isa import Loops, Products, UopArray, encode_uops
 from accel.sim.functional.micro_op_patterns import Axis

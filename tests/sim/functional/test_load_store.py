@@ -1,6 +1,5 @@
 """LOAD and STORE compared with the scalar interpreter."""
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.records import replace
 from accel.core.config import NAMED, PAGE_BYTES, Config
 from accel.core.isa import Load, Memory, Store, Transfer, class_of, field_specs
 from accel.image.dram import Dram

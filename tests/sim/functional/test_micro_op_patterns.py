@@ -1,6 +1,5 @@
 """Boxes of micro-ops enumerate the indices of the two loops, and nothing else counts as a box."""
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.records import replace
 from accel.core.instruction_access import loop_shape
 from accel.core.isa import Gemm, Loops, UopArray
 from accel.sim.functional import micro_op_patterns

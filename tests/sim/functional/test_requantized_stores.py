@@ -1,7 +1,6 @@
 """STORE.REQ and STORE.ADD compared with floating point, and the parameters and residuals that they use."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from accel.base.errors import MachineError
+from accel.base.records import replace
 from accel.compiler.ops.quantized_addition import Quantization, find_addition, float_add
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import Cause

@@ -1,11 +1,11 @@
 """Single rules of the timing contract, in cycles that can be counted by hand."""
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.events import EventKind
 from accel.core.fault_causes import Cause, Fault

@@ -1,7 +1,6 @@
 """The event-driven model compared with the cycle-stepped machine."""
 
 import collections
-from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import Cause, Fault
 from accel.core.isa import Instruction, Load, Loops, Memory

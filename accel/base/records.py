@@ -1,0 +1,59 @@
+"""Records: immutable objects with named fields, which are msgspec Structs or dataclasses.
+
+Most records are Structs. Compared with a frozen dataclass, its class is made in 10 us instead of 300 us,
+which each process pays for when it starts. An object is made in 0.05 us instead of 0.5, and copied in 0.04
+us instead of 0.9. A dataclass remains where a record needs what a Struct lacks: fields that comparisons or
+the initializer ignore, or metadata of fields. Public records are dataclasses, too, since users copy them
+with :func:`dataclasses.replace`.
+"""
+
+import dataclasses
+from abc import ABCMeta
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, StructMeta, structs
+
+if TYPE_CHECKING:
+    from dataclasses import replace as replace  # noqa: PLC0414  # type checkers check its keywords
+else:
+
+    def replace(record, /, **changes):
+        if isinstance(record, Struct):
+            return structs.replace(record, **changes)
+        return dataclasses.replace(record, **changes)
+
+
+class _AbstractRecordType(ABCMeta, StructMeta):
+    pass
+
+
+class AbstractRecord(Struct, frozen=True, metaclass=_AbstractRecordType):
+    """Base of Structs with abstract methods."""
+
+
+def field_names(record: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a record or of its class, in order."""
+    found: tuple[str, ...] | None = getattr(record, "__struct_fields__", None)
+    return tuple(one.name for one in dataclasses.fields(record)) if found is None else found
+
+
+def field_values(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in field_names(record)}
+
+
+def as_dict(record: Any) -> dict[str, Any]:
+    """Return the fields of a record by name. Records in fields, lists, tuples and mappings become
+    dictionaries, too."""
+    return {name: _plain(getattr(record, name)) for name in field_names(record)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Struct) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+        return as_dict(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(_plain, value))
+    if isinstance(value, list | tuple):
+        return type(value)(map(_plain, value))
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return value
