@@ -58,9 +58,13 @@ from accel.core.token_rules import pops, pushes
 T = TypeVar("T")
 
 
-def examples(count: int) -> settings:
-    """Settings with ``count`` examples in the profile ``whole``, and a proportional number in others."""
-    return settings(max_examples=max(1, count * settings().max_examples // 100))
+def examples(count: int, *, least: int = 1) -> settings:
+    """Settings with ``count`` examples in the profile ``whole``, and a proportional number in others.
+
+    Args:
+        least: examples in any profile, of a test that requires that certain cases are among them.
+    """
+    return settings(max_examples=max(least, count * settings().max_examples // 100))
 
 
 def drawn(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrategy[T]:

@@ -226,7 +226,7 @@ def test_a_program_is_proven_if_and_only_if_all_orders_of_the_store_unit_agree()
     were it not for LOADs that happen to wait until par or res may be overwritten."""
     tally = collections.Counter[str]()
 
-    @examples(300)
+    @examples(300, least=60)
     @given(seeded(random_program), st.none())
     def compare(program: list[Instruction], _: None) -> None:
         report = check(program)

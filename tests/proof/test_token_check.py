@@ -81,7 +81,7 @@ def test_a_program_is_proven_if_and_only_if_all_orders_agree() -> None:
     as a rule the results differ."""
     tally = collections.Counter[str]()
 
-    @examples(500)
+    @examples(500, least=100)
     @given(small_programs, seeds, token_counts)
     def compare(program: list[Instruction], seed: int, tokens: tuple[int, ...]) -> None:
         report, every = check(program, seed, tokens=tokens), orders(program, seed, tokens=tokens)

@@ -47,7 +47,7 @@ def graph(case: Case, run: TimingRun, *, by_events: bool = False) -> WaitGraph:
 def test_every_event_happens_at_its_highest_bound(sizes: dict[str, int]) -> None:
     seen = collections.Counter[Wait]()
 
-    @examples(150)
+    @examples(150, least=30)
     @given(cases(**sizes))
     def compare(case: Case) -> None:
         run = simulate_timing(case[0], case[1], **case[2])
@@ -164,7 +164,7 @@ def test_without_a_cause_a_run_ends_when_the_graph_says() -> None:
     """This holds as long as the port grants bursts in the same order."""
     tally = collections.Counter[str]()
 
-    @examples(200)
+    @examples(200, least=40)
     @given(cases(size=12, x_size=12, y_size=2))
     def compare(case: Case) -> None:
         run = simulate_timing(case[0], case[1], **case[2])

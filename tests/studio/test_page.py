@@ -192,12 +192,18 @@ def test_a_state_and_a_page_are_saved(chromium: Any, served: AccessControl, tmp_
     alone.close()
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The folder of an exploration of a product and a network."""
+@pytest.fixture(scope="module")
+def exploration() -> bytes:
+    """The file of an exploration of a product and a network."""
     network = {"network": "pools", "weight": 0.01}
     found = explore(small(workload=[GEMM_16, network], sampler="exhaustive"), max_neighbours=0)
-    (tmp_path / "space.points.json").write_bytes(snapshot_bytes(found, is_running=True))
+    return snapshot_bytes(found, is_running=True)
+
+
+@pytest.fixture
+def folder(exploration: bytes, tmp_path: Path) -> Path:
+    """A folder with the file."""
+    (tmp_path / "space.points.json").write_bytes(exploration)
     return tmp_path
 
 
