@@ -59,7 +59,7 @@ def cases(draw: st.DrawFn, /, **options: Any) -> Case:
 def test_every_event_is_in_the_same_cycle(sizes: dict[str, int]) -> None:
     tally = collections.Counter[Cause]()
 
-    @examples(400, least=80)
+    @examples(400, least=200)
     @given(cases(**sizes))
     def compare(case: Case) -> None:
         program, config, arguments = case
