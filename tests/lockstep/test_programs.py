@@ -123,29 +123,40 @@ def directed(path: Path) -> Program:
     return load_test(path)
 
 
-def alternatives(program: Program) -> list[Program]:
-    """The program on every build of its geometry whose counters hold the program's initial tokens."""
+@pytest.fixture
+def thorough(pytestconfig: pytest.Config) -> bool:
+    """Whether the suite runs with ``--thorough``."""
+    return bool(pytestconfig.getoption("--thorough"))
+
+
+def alternatives(program: Program, *, thorough: bool = True) -> list[Program]:
+    """The program on every build of its geometry whose counters hold the program's initial tokens.
+
+    Args:
+        thorough: also on builds that are for ``--thorough`` only.
+    """
     if program.config.hardware in {NAMED["vta"].hardware, NAMED["gemm8x8"].hardware}:
         return [program]
-    builds = [BUILDS[name] for name in same_geometry(program.config)]
+    names = same_geometry(program.config)
+    builds = [BUILDS[name] for name in names if thorough or name not in THOROUGH]
     found = [on(build, program) for build in builds if max(program.start.tokens) <= build.token_limit]
     assert found, "tests/lockstep/builds.py has no such build"
     return found
 
 
 @pytest.mark.parametrize("path", EACH, ids=[path.stem for path in FILES])
-def test_directed(path: Path) -> None:
-    for program in alternatives(directed(path)):
+def test_directed(path: Path, thorough: bool) -> None:
+    for program in alternatives(directed(path), thorough=thorough):
         assert_equal(program)
         assert_equal(program, hostile=True)
 
 
 @pytest.mark.parametrize("path", EACH, ids=[path.stem for path in FILES])
-def test_directed_expectations(path: Path) -> None:
+def test_directed_expectations(path: Path, thorough: bool) -> None:
     """Expectations that the simulator meets hold on the hardware too, including scratchpads
     and tokens."""
     met = 0
-    for program in alternatives(directed(path)):
+    for program in alternatives(directed(path), thorough=thorough):
         engine = built(program.config)
         wanted = replay(program, backend="sim").differences
         assert replay(program, backend="rtl", hardware=engine).differences == wanted
