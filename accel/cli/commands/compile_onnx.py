@@ -47,8 +47,9 @@ from accel.network.model_files import DEFAULT_MACHINE
 @click.option(
     "--tuned",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Layers use schedules in this file of records of 'accel tune' that take fewer cycles.",
+    metavar="FILE|stock",
+    help="Layers use schedules in this file of records of 'accel tune' that take fewer cycles. 'stock' are "
+    "the package's, for layers of benchmark networks.",
 )
 @click.option(
     "--annotate",

@@ -67,8 +67,9 @@ def _shared_options(config: str) -> list[click.Parameter]:
     @click.option(
         "--tuned",
         type=path,
-        metavar="FILE",
-        help="Use the schedule in this file of records of 'accel tune' if it takes fewer cycles.",
+        metavar="FILE|stock",
+        help="Use the schedule in this file of records of 'accel tune' if it takes fewer cycles. 'stock' are "
+        "the package's, for layers of benchmark networks.",
     )
     @without_option
     @click.option("--save-schedule", type=path, metavar="FILE", help="Write the schedule's steps.")
