@@ -3,8 +3,7 @@
 A micro-op's operands are constant in its slots. So a register in an expression only delays a value, and never
 mixes micro-ops: after ``stages`` registers on a path, the result is right in slot ``stages``. A register
 follows each node where the delay from the operands passes a multiple of the longest delay divided by ``stages
-+ 1``. A reduction over lanes is a tree, which registers cut between levels. A wide product has two levels:
-products of 16 bits, as multipliers of FPGAs have them, and their sum.
++ 1``. A reduction over lanes is a tree, which registers cut between levels.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -112,39 +111,9 @@ def lane_values(
         if one.kind in CROSS_LANE_KINDS:
             levels = at[id(one)] if lanes > 1 else ()
             known[id(one)] = [_narrowed(one, _tree(m, one.kind, operands[0], levels))] * lanes
-        elif stages and _is_wide_product(one):
-            first, last = at[id(one)]
-            if one.kind in (replaced or {}):
-                row = _narrowed_row(one, inputs, operands, lanes, replaced or {})
-                known[id(one)] = _registers(m, one.kind, row) if last > first else row
-            else:
-                known[id(one)] = [
-                    _narrowed(one, _wide_product(m, left, right, is_cut=last > first))
-                    for left, right in zip(*operands, strict=True)
-                ]
         else:
             known[id(one)] = _narrowed_row(one, inputs, operands, lanes, replaced or {})
     return known[id(node)]
-
-
-_PART_BITS = 16
-"""Low bits of a factor of a wide product. A multiplier of an ECP5 takes 18 bits, with sign."""
-
-
-def _is_wide_product(node: Lane) -> bool:
-    return node.kind == "multiply" and all(operand.width > _PART_BITS + 2 for operand in node.operands)
-
-
-def _wide_product(m: Module | None, left: Value, right: Value, *, is_cut: bool) -> Value:
-    """Return a product as the sum of four, with registers before the sum if it is cut."""
-    (low, high), (other_low, other_high) = (
-        (factor[:_PART_BITS], factor >> _PART_BITS) for factor in (left, right)
-    )
-    parts: list[Value] = [low * other_low, low * other_high, high * other_low, high * other_high]
-    if is_cut:
-        parts = _registers(m, "product", parts)
-    lowest, *middle, highest = parts
-    return lowest + (add(*middle) << _PART_BITS) + (highest << 2 * _PART_BITS)
 
 
 def _registers(m: Module | None, name: str, values: Sequence[Value]) -> list[Value]:
@@ -160,40 +129,33 @@ def _registers(m: Module | None, name: str, values: Sequence[Value]) -> list[Val
 def stages_of(node: Lane, stages: int, lanes: int) -> dict[int, tuple[int, ...]]:
     """Return each node's stage by id: 0 to ``stages``, the registers before it.
 
-    A reduction over lanes has a stage for each level of its tree, a wide product two, any other node one.
+    A reduction over lanes has a stage for each level of its tree, any other node one.
     """
-    before: dict[int, float] = {}
     arrival: dict[int, float] = {}
     nodes = nodes_of(node)
     for one in nodes:
-        before[id(one)] = max((arrival[id(operand)] for operand in one.operands), default=0.0)
-        arrival[id(one)] = before[id(one)] + sum(_level_delays(one, lanes))
+        before = max((arrival[id(operand)] for operand in one.operands), default=0.0)
+        arrival[id(one)] = before + _delay(one) * _levels(one, lanes)
     part = arrival[id(node)] / (stages + 1)
     at: dict[int, tuple[int, ...]] = {}
     for one in nodes:
         latest = max((at[id(operand)][-1] for operand in one.operands), default=0)
-        found, begin = [], before[id(one)]
-        for delay in _level_delays(one, lanes):
-            centre = begin + delay / 2
+        found = []
+        for level in range(_levels(one, lanes)):
+            centre = arrival[id(one)] - _delay(one) * (_levels(one, lanes) - level - 0.5)
             latest = max(latest, min(stages, int(centre / part))) if part and one.operands else 0
             found.append(latest)
-            begin += delay
         at[id(one)] = tuple(found)
     return at
 
 
-def _level_delays(node: Lane, lanes: int) -> tuple[float, ...]:
-    """Return the delay of each level of a node."""
-    if _is_wide_product(node):
-        return _PART_DELAY, 2 * (1 + _CARRY_DELAY * node.width)
-    levels = max(1, ceil(log2(lanes))) if node.kind in CROSS_LANE_KINDS else 1
-    return (_delay(node),) * levels
+def _levels(node: Lane, lanes: int) -> int:
+    return max(1, ceil(log2(lanes))) if node.kind in CROSS_LANE_KINDS else 1
 
 
 _MULTIPLY_DELAY = 6.0
-_PART_DELAY = 4.0
 _CARRY_DELAY = 0.05
-"""Delays of a product, of a product of 16 bits, and of a bit of a carry chain, in levels of logic."""
+"""Delays of a product, and of a bit of a carry chain, where a level of logic has delay 1."""
 
 
 def _delay(node: Lane) -> float:

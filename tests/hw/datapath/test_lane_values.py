@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from accel.core.alu_operations import LEFT, RIGHT, Operation, find_operation
 from accel.core.lane_evaluation import evaluate
-from accel.core.lane_expressions import Lane, bit_slice, lane_input, lane_sum, wrapped
+from accel.core.lane_expressions import Lane, lane_input, lane_sum, wrapped
 from accel.hw.datapath.alu import operation_results
 from accel.hw.datapath.lane_values import lane_values, stages_of
 from accel.hw.formal.prove_alu import OperationRow, proof_of
@@ -114,26 +114,6 @@ def test_registers_cut_the_tree_of_a_reduction() -> None:
     assert stages_of(total, 1, 16)[id(total)] == (0, 0, 1, 1)
     assert stages_of(total, 3, 16)[id(total)] == (0, 1, 2, 3)
     assert stages_of(total, 2, 1)[id(total)] == (1,)
-
-
-@pytest.mark.parametrize("stages", [1, 2, 3])
-@pytest.mark.parametrize("shift", [0, BITS - 1])
-def test_a_wide_product_is_a_sum_of_parts(shift: int, stages: int) -> None:
-    node = (lane_input(LEFT) * lane_input(RIGHT)) >> shift
-    rng = np.random.default_rng(stages)
-    pairs = rng.integers(-(2**31), 2**31, (40, 2, LANES)).astype(np.int32)
-    pairs[:20] = rng.choice(np.array(EDGES), (20, 2, LANES))
-    wanted = evaluate(wrapped(node), {LEFT: pairs[:, 0], RIGHT: pairs[:, 1]})
-    np.testing.assert_array_equal(results(Row(node, stages), pairs, stages), wanted)
-
-
-def test_a_register_cuts_a_wide_product() -> None:
-    x, y = lane_input("x"), lane_input("y")
-    product = x * y
-    assert stages_of(product, 0, 1)[id(product)] == (0, 0)
-    assert stages_of(product, 1, 1)[id(product)] == (0, 1)
-    narrow = bit_slice(x, 0, 16) * y
-    assert stages_of(narrow, 1, 1)[id(narrow)] == (1,)
 
 
 def _chain(node: Lane) -> list[Lane]:
