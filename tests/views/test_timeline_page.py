@@ -204,6 +204,7 @@ def test_a_long_run_can_be_zoomed_into(suffix: str, tmp_path: Path, opened: Call
     page.wait_for_selector("path.arrow")  # as much of the run as has its arrows drawn
     assert count(page, "rect.window") == 1
     page.keyboard.press("0")
+    settle(page)
     page.wait_for_selector("path.busy")
     assert count(page, "g.slice") < 300
     assert "GEMM" not in legend_of(page)
