@@ -41,7 +41,7 @@ test cases that come with ONNX, and compares the results with ONNX Runtime.
 - **move**: no computation. Layers read the values where they are, or the host moves them.
 - **host**: the graph knows the operator. ONNX Runtime computes it on the host, or numpy without ONNX Runtime.
 - **ONNX Runtime**: any other operator, in a session on the host. In some forms, a quantized network has other
-  operators instead: a nearest Resize becomes moves, and a linear one by a power of two depthwise convolutions.
+  operators instead: a nearest Resize becomes moves, a linear one by a power of two depthwise convolutions.
 
 *Equal* counts cases with equal results, of those that ONNX Runtime runs and whose tensors are numbers.
 Operators on strings and on sequences as inputs are refused. `com.microsoft` operators of quantizers (QGemm,
