@@ -45,7 +45,7 @@ def field_values(record: Any) -> dict[str, Any]:
 def as_dict(record: Any) -> dict[str, Any]:
     """Return the fields of a record by name. Records in fields, lists, tuples and mappings become
     dictionaries, too."""
-    return {name: _plain(getattr(record, name)) for name in field_names(record)}
+    return {name: _plain(value) for name, value in field_values(record).items()}
 
 
 def _plain(value: Any) -> Any:

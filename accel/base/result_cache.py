@@ -12,11 +12,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-
-from msgspec import Struct
 
 from accel.base.version import __version__
 
@@ -39,7 +38,8 @@ _LIBRARIES = ("numpy", "onnx", "onnxruntime")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
-class CacheEntry(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class CacheEntry:
     """A file of the cache, ``used`` (read or written) at this time in seconds since the epoch."""
 
     kind: str

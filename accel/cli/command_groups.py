@@ -1,13 +1,13 @@
 """Groups of commands."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
-from msgspec import Struct
 
 from accel.base.errors import nearest
 from accel.base.interrupts import ended_by_interrupt
@@ -31,23 +31,24 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class Entry(Struct, frozen=True):
+@dataclass(frozen=True)
+class Entry:
     """A command, imported on first use as ``module:name``, and the first sentence of its help."""
 
     place: str
     summary: str
 
 
-def runs(place: str) -> Callable[[Callable[..., None]], Callable[..., Any]]:
+def runs(place: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that executes ``module:name``, which help does not import."""
 
-    def decorate(declared: Callable[..., None]) -> Callable[..., Any]:
+    def decorate(declared: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(declared)
-        def execute(**values: Any) -> Any:
+        def execute(*arguments: Any, **values: Any) -> Any:
             module, _, attribute = place.partition(":")
             with ended_by_interrupt():
                 function = getattr(import_module(module), attribute)
-            return function(**values)
+            return function(*arguments, **values)
 
         return execute
 

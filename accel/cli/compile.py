@@ -42,7 +42,7 @@ from accel.run.measured_plans import simulated_cycles
 from accel.run.program import Program
 from accel.run.result import SCHEMA_VERSION, error_dict
 from accel.run.stage_listing import program_pass_effects
-from accel.run.tuning_records import Record, faster_record, load_records, records_path
+from accel.run.tuning_records import Record, faster_record, load_records
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -92,8 +92,6 @@ class Compiled(Struct, frozen=True, kw_only=True):
 def compile_operator(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
     """Compile an operator's workload, and return the exit code."""
     asked = Request(**options)
-    if asked.tuned is not None:
-        asked = replace(asked, tuned=records_path(asked.tuned))
     asked.check()
     if asked.output is None and not asked.explain and asked.save_schedule is None:
         asked = replace(asked, output=Path(f"{operator.command}.accel"))

@@ -35,7 +35,6 @@ from accel.network.network_part import QUANTIZE_HINT, multiplies_float32
 from accel.network.network_program import NetworkProgram
 from accel.network.network_text import choices_text, network_text
 from accel.run.result import SCHEMA_VERSION
-from accel.run.tuning_records import records_path
 
 _SHOWN_CUTS = 3
 
@@ -62,7 +61,6 @@ def compile_onnx(
     if output is None and annotate is None and not explain:
         output = Path(f"{model.stem}.accel")
     target = machine(config, **parse_settings(settings))
-    tuned = None if tuned is None else records_path(tuned)
     targets = given({"-o": output, "--annotate": annotate})
     read = given({"--rules": request.rules, "--tuned": tuned})
     check_targets(targets, {"MODEL.onnx": model} | read | config_file(config))

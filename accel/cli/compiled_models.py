@@ -6,14 +6,13 @@ figures, and the key of the network's own entry with the file to write.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
-from msgspec import Struct
 
-from accel.base.records import field_values
 from accel.base.result_cache import MODEL_KIND, NETWORK_KIND, cache_key, result_cache
 from accel.base.run_choices import CONFIG_SUFFIXES
 
@@ -24,7 +23,8 @@ _UNCOVERED = ("explain", "annotate", "tuned", "rules")
 SECONDS_ROW = "compiled in"
 
 
-class CompiledModel(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class CompiledModel:
     """The ``--json`` object, the table's rows, and the network's key in the cache."""
 
     figures: dict[str, Any]
@@ -52,7 +52,7 @@ def read_compiled_model(options: Mapping[str, Any]) -> tuple[CompiledModel, byte
 def write_compiled_model(key: str, known: CompiledModel) -> None:
     cache = result_cache()
     if cache is not None:
-        cache.write(MODEL_KIND, key, json.dumps(field_values(known), separators=(",", ":")).encode())
+        cache.write(MODEL_KIND, key, json.dumps(vars(known), separators=(",", ":")).encode())
 
 
 def model_key(options: Mapping[str, Any]) -> str | None:

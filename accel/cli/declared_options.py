@@ -52,10 +52,17 @@ def _settings(kinds: str) -> Iterable[str]:
     return (f"{name}=" for name, spec in SPECS.items() if spec.kind in kinds)
 
 
-def config_option(default: str | None, shown: str | None = None) -> Callable[[F], F]:
-    """Return ``--config``. A ``default`` of None depends on other options, and ``shown`` describes it."""
+def config_option(default: str | None, *names: str, shown: str | None = None) -> Callable[[F], F]:
+    """Return ``--config``, also under other names.
+
+    Args:
+        default: the machine, or None if it depends on other options.
+        shown: describes the default in the help, if not its name.
+    """
     return click.option(
         "--config",
+        *names,
+        "config",
         default=default,
         show_default=shown or True,
         metavar="NAME|FILE",
@@ -64,23 +71,43 @@ def config_option(default: str | None, shown: str | None = None) -> Callable[[F]
     )
 
 
-def backend_option(default: str, help_text: str) -> Callable[[F], F]:
+def choice_option(
+    name: str, choices: Sequence[str], help_text: str, default: str | None = None
+) -> Callable[[F], F]:
+    """Return an option with completion. The command itself refuses other values."""
     return click.option(
-        "--backend",
+        name,
         default=default,
-        show_default=True,
-        metavar="|".join(BACKENDS),
-        shell_complete=complete(BACKENDS),
+        show_default=default is not None,
+        metavar="|".join(choices),
+        shell_complete=complete(choices),
         help=help_text,
     )
 
 
+def backend_option(default: str, help_text: str) -> Callable[[F], F]:
+    return choice_option("--backend", BACKENDS, help_text, default)
+
+
 def engine_option(help_text: str) -> Callable[[F], F]:
+    return choice_option("--engine", ENGINE_NAMES, f"{help_text}  [default: {ENGINE_NAMES[0]}]")
+
+
+def _records_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
+    if value is None:
+        return None
+    from accel.run.tuning_records import records_path  # noqa: PLC0415  # slow to import
+
+    return records_path(value)
+
+
+def tuned_option(help_text: str) -> Callable[[F], F]:
     return click.option(
-        "--engine",
-        metavar="|".join(ENGINE_NAMES),
-        shell_complete=complete(ENGINE_NAMES),
-        help=f"{help_text}  [default: {ENGINE_NAMES[0]}]",
+        "--tuned",
+        type=click.Path(path_type=Path),
+        metavar="FILE|stock",
+        callback=_records_file,
+        help=f"{help_text} 'stock' are the package's, for layers of benchmark networks.",
     )
 
 

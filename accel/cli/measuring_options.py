@@ -11,19 +11,12 @@ import click
 
 from accel.base.atomic_files import check_distinct, check_folder, check_writable
 from accel.base.run_choices import EXECUTORS
-from accel.cli.declared_options import F, complete
+from accel.cli.declared_options import F, choice_option
 
 _OPTIONS = (
     click.option("--fresh", is_flag=True, help="Measure all points again."),
     click.option("--jobs", type=click.IntRange(1), help="Number of processes.  [default: one for each core]"),
-    click.option(
-        "--executor",
-        default="processes",
-        show_default=True,
-        metavar="|".join(EXECUTORS),
-        shell_complete=complete(EXECUTORS),
-        help="Measure points in processes or on a Dask cluster.",
-    ),
+    choice_option("--executor", EXECUTORS, "Measure points in processes or on a Dask cluster.", EXECUTORS[0]),
     click.option(
         "--scheduler", metavar="ADDRESS", help="Address of a Dask cluster.  [default: one on this machine]"
     ),

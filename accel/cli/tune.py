@@ -26,7 +26,7 @@ def tune_operator(operator: Operator, arguments: dict[str, Any], options: dict[s
     return _run(operator.workload(arguments), options, {})
 
 
-def tune_template(template: str, options: dict[str, Any]) -> int:
+def tune_template(template: str, **options: Any) -> int:
     """Search among the points of ``FILE.py:NAME``, as :func:`tune_operator`."""
     path, _, name = template.rpartition(":")
     if not path:

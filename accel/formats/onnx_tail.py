@@ -11,7 +11,7 @@ from accel.graph.foreign_operator import open_session
 from accel.graph.graph_tail import Tail
 
 _OPEN = {"NonZero", "NonMaxSuppression", "Unique", "Compress", "Range"}
-"""Their results have as many elements as values decide, for example the indices of NonZero."""
+"""The shapes of their results depend on values. For example, NonZero lists the nonzero values."""
 _SHAPE_INPUTS = {
     "AffineGrid": (1,),
     "CenterCropPad": (1,),

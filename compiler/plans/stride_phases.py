@@ -52,8 +52,8 @@ class StridePhases:
 
         Args:
             part: outputs of a part. The last part can have fewer, and holds what exists.
-            clips_front: whether elements before the input reduce the number. Otherwise the part has as many
-                more elements at its end.
+            clips_front: whether elements before the input reduce the number. Otherwise the part has more
+                elements at its end instead.
         """
         numbers = []
         for phase, taps in self.taps.items():

@@ -109,7 +109,9 @@ def test_help_imports_no_command(arguments: list[str]) -> None:
     found = loaded(*arguments)
     assert "accel.cli.app" in found
     assert (
-        found & {"numpy", "rich", "amaranth", "accel.cli.shared_options", "accel.core", "accel.run"} == set()
+        found
+        & {"msgspec", "numpy", "rich", "amaranth", "accel.cli.shared_options", "accel.core", "accel.run"}
+        == set()
     )
     assert {one for one in found if one.startswith("accel.cli.")} == {
         f"accel.cli.{name}" for name in ("app", "command_groups", "completion", "stdout")

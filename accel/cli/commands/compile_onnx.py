@@ -12,6 +12,7 @@ from accel.cli.declared_options import (
     rewrite_options,
     set_option,
     shape_option,
+    tuned_option,
 )
 from accel.network.model_files import DEFAULT_MACHINE
 
@@ -44,13 +45,7 @@ from accel.network.model_files import DEFAULT_MACHINE
     help="Simulate the N most promising schedules of each layer, and take the fastest, unless the network "
     "is slower with them.",
 )
-@click.option(
-    "--tuned",
-    type=click.Path(path_type=Path),
-    metavar="FILE|stock",
-    help="Layers use schedules in this file of records of 'accel tune' that take fewer cycles. 'stock' are "
-    "the package's, for layers of benchmark networks.",
-)
+@tuned_option("Layers use schedules in this file of records of 'accel tune' that take fewer cycles.")
 @click.option(
     "--annotate",
     metavar="OUT.onnx",

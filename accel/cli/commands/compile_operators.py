@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from accel.cli.declared_options import complete, config_option, json_option, set_option
+from accel.cli.command_groups import runs
+from accel.cli.declared_options import complete, config_option, json_option, set_option, tuned_option
 from accel.cli.operator_commands import family_command, operator_command
 from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.operators.declared_operator import CommandFamily, Operator
@@ -64,13 +65,7 @@ def _shared_options(config: str) -> list[click.Parameter]:
         metavar="FILE",
         help="Use the schedule in this file (.toml or .json).",
     )
-    @click.option(
-        "--tuned",
-        type=path,
-        metavar="FILE|stock",
-        help="Use the schedule in this file of records of 'accel tune' if it takes fewer cycles. 'stock' are "
-        "the package's, for layers of benchmark networks.",
-    )
+    @tuned_option("Use the schedule in this file of records of 'accel tune' if it takes fewer cycles.")
     @without_option
     @click.option("--save-schedule", type=path, metavar="FILE", help="Write the schedule's steps.")
     @click.option(
@@ -86,20 +81,19 @@ def _shared_options(config: str) -> list[click.Parameter]:
     return shared.params
 
 
-def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
-    from accel.cli.compile import compile_operator  # noqa: PLC0415  # help does not need it
-
-    return compile_operator(operator, arguments, options)
+@runs("accel.cli.compile:compile_operator")
+def _compile(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
+    raise NotImplementedError
 
 
 def _commands() -> Iterator[click.Command]:
     together: dict[CommandFamily, list[Operator]] = {}
     for operator in OPERATORS.values():
-        yield operator_command(operator, _shared_options(operator.machine), _run)
+        yield operator_command(operator, _shared_options(operator.machine), _compile)
         if operator.variant is not None:
             together.setdefault(operator.variant.family, []).append(operator)
     for family, operators in together.items():
-        yield family_command(family, operators, _shared_options(operators[0].machine), _run)
+        yield family_command(family, operators, _shared_options(operators[0].machine), _compile)
 
 
 COMMANDS: dict[str, click.Command] = {command.name or "": command for command in _commands()}

@@ -6,7 +6,7 @@ import click
 
 from accel.base.run_choices import SIMULATORS
 from accel.cli.command_groups import runs
-from accel.cli.declared_options import complete, limit_options, seed_option, set_option
+from accel.cli.declared_options import choice_option, limit_options, seed_option, set_option
 
 
 @click.command()
@@ -19,14 +19,7 @@ from accel.cli.declared_options import complete, limit_options, seed_option, set
     help="Read commands from a file instead of stdin.",
 )
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")
-@click.option(
-    "--backend",
-    default="sim",
-    show_default=True,
-    metavar="|".join(SIMULATORS),
-    shell_complete=complete(SIMULATORS),
-    help="The backend.",
-)
+@choice_option("--backend", SIMULATORS, "The backend.", "sim")
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after another.")
 @seed_option
 @set_option("timing")

@@ -32,7 +32,7 @@ BACKEND, CLOCK = "sim", 100
     help=f"MHz, for the network's pictures per second.  [default: {CLOCK}]",
 )
 @click.option("--verbose", is_flag=True, help="Also show each stage of the matrix product.")
-@config_option(None, f"{MACHINE}; {DEFAULT_MACHINE} for the network")
+@config_option(None, shown=f"{MACHINE}; {DEFAULT_MACHINE} for the network")
 @json_option
 @runs("accel.cli.demo:demo")
 def demo() -> None:

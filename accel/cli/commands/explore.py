@@ -6,19 +6,14 @@ import click
 
 from accel.base.run_choices import SAMPLERS
 from accel.cli.command_groups import runs
-from accel.cli.declared_options import complete, json_option
+from accel.cli.declared_options import choice_option, json_option
 from accel.cli.measuring_options import folder_option, measuring_options
 
 
 @click.command(name="explore")
 @click.argument("file", type=click.Path(path_type=Path), metavar="SPACE.toml")
 @folder_option("the file's name")
-@click.option(
-    "--sampler",
-    metavar="|".join(SAMPLERS),
-    shell_complete=complete(SAMPLERS),
-    help="Replace the file's sampler.",
-)
+@choice_option("--sampler", SAMPLERS, "Replace the file's sampler.")
 @click.option("--trials", type=click.IntRange(1), help="Replace the number of points to measure.")
 @click.option("--seed", type=click.IntRange(0), help="Replace the sampler's seed.")
 @click.option(

@@ -23,7 +23,7 @@ from accel.network.model_files import DEFAULT_MACHINE
 
 @click.command()
 @click.argument("file", metavar="FILE|MODEL.onnx|digits", type=click.Path(path_type=Path))
-@config_option(None, f"{DEFAULT_MACHINE}; for models only")
+@config_option(None, shown=f"{DEFAULT_MACHINE}; for models only")
 @shape_option
 @rewrite_options
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")

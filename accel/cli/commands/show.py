@@ -6,16 +6,15 @@ import click
 
 from accel.base.run_choices import NETWORK_STAGES, PROGRAM_STAGES
 from accel.cli.command_groups import runs
-from accel.cli.declared_options import complete
+from accel.cli.declared_options import choice_option
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
+@choice_option(
     "--stage",
-    metavar="|".join((*PROGRAM_STAGES, *NETWORK_STAGES)),
-    shell_complete=complete((*PROGRAM_STAGES, *NETWORK_STAGES)),
-    help="The stage.  [default: tensorized; for a network, placed]",
+    (*PROGRAM_STAGES, *NETWORK_STAGES),
+    "The stage.  [default: tensorized; for a network, placed]",
 )
 @runs("accel.cli.show:show")
 def show() -> None:

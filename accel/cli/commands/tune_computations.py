@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from accel.base.run_choices import DEFAULT_EXPLORER, DEFAULT_TRIALS, EXPLORERS
-from accel.cli.declared_options import complete, json_option, machine_names, set_option
+from accel.cli.command_groups import runs
+from accel.cli.declared_options import choice_option, config_option, json_option, seed_option, set_option
 from accel.cli.operator_commands import operator_command
 from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.operators.declared_operator import Operator
@@ -27,16 +28,7 @@ def _shared_options(config: str) -> list[click.Parameter]:
     path = click.Path(path_type=Path)
 
     @click.command()
-    @click.option(
-        "--config",
-        "--machine",
-        "config",
-        default=config,
-        show_default=True,
-        metavar="NAME|FILE",
-        help="The machine, by name or as a TOML or JSON file.",
-        shell_complete=complete(machine_names, files=True),
-    )
+    @config_option(config, "--machine")
     @set_option("geometry or timing")
     @click.option(
         "--trials",
@@ -45,17 +37,8 @@ def _shared_options(config: str) -> list[click.Parameter]:
         show_default=True,
         help="Points to measure.",
     )
-    @click.option(
-        "--explorer",
-        default=DEFAULT_EXPLORER,
-        show_default=True,
-        metavar="|".join(EXPLORERS),
-        shell_complete=complete(EXPLORERS),
-        help=_EXPLORER_HELP,
-    )
-    @click.option(
-        "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random choices."
-    )
+    @choice_option("--explorer", EXPLORERS, _EXPLORER_HELP, DEFAULT_EXPLORER)
+    @seed_option
     @click.option("--jobs", type=click.IntRange(1), help="Number of processes.  [default: one for each core]")
     @click.option(
         "--records",
@@ -85,16 +68,14 @@ _mapping_option = click.Option(
 )
 
 
+@runs("accel.cli.tune:tune_operator")
 def _tune_operator(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
-    from accel.cli.tune import tune_operator  # noqa: PLC0415  # help does not need it
-
-    return tune_operator(operator, arguments, options)
+    raise NotImplementedError
 
 
+@runs("accel.cli.tune:tune_template")
 def _tune_template(template: str, **options: Any) -> int:
-    from accel.cli.tune import tune_template  # noqa: PLC0415  # as above
-
-    return tune_template(template, options)
+    raise NotImplementedError
 
 
 template_command = click.Command(
