@@ -8,8 +8,7 @@ A template is a function that returns a schedule. It calls :func:`knob` for each
         ...
         return schedule
 
-Called directly, a template takes the first value of each knob. :func:`run_template` runs it with other
-values.
+Called directly, a template takes the first value of each knob. :func:`run_template` chooses others.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -95,9 +94,8 @@ def knob(name: str, values: Sequence[T]) -> T:
 
 
 def knob_order(name: str, items: Sequence[T]) -> tuple[T, ...]:
-    """Return an order of some items, such as loops.
-
-    For example, ``te.knob_order("order", ["y", "x"])`` is ``("y", "x")`` or ``("x", "y")``.
+    """Return an order of some items: ``te.knob_order("order", ["y", "x"])`` is ``("y", "x")`` or ``("x",
+    "y")``.
 
     Args:
         name: name of the knob, once per template.
@@ -120,7 +118,7 @@ def require(condition: object, message: str) -> None:
     """Exclude the point if a condition is false.
 
     For example, ``te.require(tile_m * tile_n <= 2048, "the tile must fit the accumulators")``. Constraints
-    before the first scheduling operator exclude points before anything is built.
+    before the first scheduling operator save building the schedule.
 
     Raises:
         ScheduleError: the condition is false. A search counts the point as excluded.
