@@ -174,7 +174,6 @@ class DepthwiseShape(ConvShape, frozen=True, kw_only=True, dict=True):
 
 
 def _prefix_sums(overlaps: IntArray) -> IntArray:
-    """Return sums with [i, j] = ``overlaps[:i, :j].sum()``."""
     sums = np.zeros((overlaps.shape[0] + 1, overlaps.shape[1] + 1), dtype=np.int64)
     sums[1:, 1:] = overlaps.cumsum(axis=0).cumsum(axis=1)
     return sums

@@ -20,11 +20,10 @@ class GemmPlan(Struct, frozen=True, kw_only=True):
     Attributes:
         rows, columns: blocks of a tile of the result.
         depth: blocks of a step of the sum.
-        thread_axis: ``inner`` for neighbouring tiles of the inner loop, ``depth`` for the steps of one tile,
-            ``groups`` for the same tile of neighbouring pairs of matrices.
+        thread_axis: ``inner`` for neighbouring tiles of the inner loop, otherwise see ``THREAD_AXES``. Groups
+            are pairs of matrices.
         residual_product, prefetch: as in ``ConvPlan``.
-        resident: operands that scratchpads keep for all steps: the outer loop's for one of its iterations,
-            the other one (``inputs`` is the first) for the whole program.
+        resident: see ``RESIDENT``. ``inputs`` is the first operand.
     """
 
     rows: int

@@ -1,9 +1,8 @@
 """The analytical model of the machine: predicts the cycles of many plans at once.
 
 A plan is a sequence of steps (``pipeline_steps``). The model executes them in order and keeps the cycle in
-which each unit, buffer and set of accumulators becomes free (``pipeline_clocks``). It contains latencies, the
-shared read port, and the bursts and LOADs in flight. It extrapolates the steady state of long programs
-(``steady_state``).
+which each unit, buffer and set of accumulators becomes free (``pipeline_clocks``). It extrapolates the steady
+state of long programs (``steady_state``).
 
 Each numpy operation advances all plans. Plans with more steps come first, so that the unfinished ones are a
 slice.

@@ -4,8 +4,7 @@ A rough estimate ranks all plans that fit. The pipeline model predicts the best 
 the best of those with many. Then it predicts neighbours of the best plans, as long as that improves the best.
 
 A quick search tries fewer numbers of threads and no resident operands, predicts only plans with the best
-estimates, and executes few steps of each. On machines for an ECP5, it takes a sixth of the time, and finds up
-to 2.2 % more cycles for a network.
+estimates, and executes few steps of each. docs/how-to/explore-machines.md says what that costs.
 """
 
 from __future__ import annotations

@@ -134,8 +134,8 @@ def _find(
     fixed: frozenset[tuple[str, int]],
     quick: bool,
 ) -> tuple[Candidate[Any], ...]:
-    """Cache candidates in memory and on disk, because networks repeat layers, and users compile again. Quick
-    searches, which cover many machines, are not written to the disk."""
+    """Cache candidates in memory, because networks repeat layers, and on disk, because users compile again.
+    Quick searches cover many machines, and stay in memory."""
     cache = None if quick else result_cache()
     if cache is None or planner.plan_type is None:
         return tuple(planner.find(shape, config, threads, dict(fixed), quick))

@@ -123,7 +123,7 @@ class SteadyState:
         The compute unit continues during such a reload while the other threads have data.
 
         Args:
-            slack: cycles of the measured steps in which the port was idle.
+            slack: idle cycles of the port in the measured steps.
             port_cycles: port cycles of the skipped steps.
         """
         work, first, skipped = self._work, self._sample.first[plans], self._sample.skipped[plans]

@@ -75,7 +75,7 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
 
     @property
     def output_blocks(self) -> int:
-        """Blocks of the output, which is the number of its accumulator elements."""
+        """Blocks, or accumulator elements, of the output."""
         return self.groups * self.batches * self.channels * self.rows * self.columns
 
     @property

@@ -120,7 +120,6 @@ class TileStepModel:
     def _add_residual(
         self, steps: StepTable, at: StepPositions, sizes: TileSizes, elements: FloatArray, output: Transfer
     ) -> None:
-        """Let the unit that loads residuals and parameters load them."""
         shape, config = self.shape, self.config
         if shape.epilogue_in_store:
             parameters = shape.channel_transfer(config.par_element_bytes, config, at.channels).beats
