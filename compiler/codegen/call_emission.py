@@ -68,7 +68,7 @@ class CallEmission:
         """By ``id`` of each box's instructions."""
 
     def clear(self) -> None:
-        """Free the caches. They refer to this object, which only the garbage collector would free."""
+        """Free the caches, which refer to this object, so that no garbage collection is needed."""
         for cache in (self._groups, self._instructions, self._joined):
             cache.clear()
 

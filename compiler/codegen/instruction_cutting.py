@@ -1,4 +1,4 @@
-"""Cut one instruction into several that do the same work together."""
+"""Cut one instruction into several."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,7 +13,7 @@ AccumulatorRange = tuple[int, int]
 """The first accumulator, and the one after the last."""
 
 NumberedPiece = tuple[int, Emitted]
-"""The number of a range of accumulators, and a piece of an instruction that works on it."""
+"""The number of a range of accumulators, and the piece of an instruction for it."""
 
 
 def start_of_run(emitted: Sequence[Emitted], end: int, belongs: Callable[[Emitted], bool]) -> int:
