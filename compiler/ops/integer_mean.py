@@ -19,7 +19,7 @@ from accel.compiler.ops.epilogue import INT8_HIGH, INT8_LOW, LARGEST_SHIFT
 from accel.compiler.target.alu_epilogue import IMMEDIATE_HIGH
 
 SURE_MEAN = 93_462
-"""Every count up to this has a multiplier, as an exhaustive search shows. Some larger counts have none."""
+"""Every count up to this has a multiplier, by exhaustive search. Some larger counts have none."""
 
 
 class Mean(Struct, frozen=True):

@@ -124,7 +124,6 @@ class QuantizedTable:
 
     @property
     def operator(self) -> LookUp:
-        """The look-up in the epilogue."""
         return LookUp(check_entries(self.entries), self.dtype)
 
 

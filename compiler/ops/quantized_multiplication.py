@@ -7,7 +7,7 @@ range, see ``offset_search``.
 
 Most products have exact integers. The others have ties, such as 2.5, that float32 breaks in different ways:
 its two roundings lose different low bits of small and of large numbers. A larger multiplier would not help.
-For example, with scales of 0.1, 0.05 and 0.02 the factor is slightly more than 0.25.
+For example, scales of 0.1, 0.05 and 0.02 give a factor slightly above 0.25.
 """
 
 from itertools import product

@@ -253,8 +253,7 @@ def weights_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str
 
 
 def has_two_zeros(workload: Workload) -> bool:
-    """Whether both operands of a product have zero points other than 0, so that bytes after their ends
-    count."""
+    """Whether both operands of a product have nonzero zero points, so that bytes after their ends count."""
     quantized = workload.epilogue
     return isinstance(quantized, Quantized) and quantized.input_zero != 0 and quantized.weight_zero != 0
 
