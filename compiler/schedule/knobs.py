@@ -1,14 +1,8 @@
 """Knobs: the choices that a template leaves open, and the constraints between them.
 
-A template is a function that returns a schedule. It calls :func:`knob` for each choice::
-
-    def template():
-        tile = te.knob("tile", [8, 16, 32])
-        te.require(tile * 64 <= 1024, "a tile must fit the accumulators")
-        ...
-        return schedule
-
-Called directly, a template takes the first value of each knob. :func:`run_template` chooses others.
+A template is a function that returns a schedule, and calls :func:`knob` for each choice
+(docs/how-to/tune-a-schedule.md). Called directly, it takes the first value of each knob. :func:`run_template`
+chooses others.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +42,6 @@ class _Run(Struct, kw_only=True):
 
     Attributes:
         known: knobs of earlier runs, or None in the first run, which finds them.
-        choices: values by knob.
         stop_after: number of declarations after which the run ends, or None.
         excludes: whether violated constraints end the run.
     """

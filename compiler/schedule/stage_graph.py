@@ -69,8 +69,6 @@ class Stage(PlacedLoops):
     """The loop nest that computes one tensor: ``schedule[tensor]``.
 
     Attributes:
-        schedule: the graph that contains it.
-        tensor: the computed tensor.
         axis: one variable per dimension of the tensor.
         body: the element's value, in terms of ``axis`` and the reduce axes.
         leaves: the loops, outermost first.
