@@ -68,8 +68,7 @@ def _centers(outputs: Sequence[Tensor]) -> dict[Tensor, int]:
 
 
 def _draw(rng: np.random.Generator, tensor: Tensor, variance: float, center: int) -> npt.NDArray[Any]:
-    """Draw uniform integers, or mostly zeros for less than the variance of -1, 0, 1. Bytes lie around
-    ``center``."""
+    """Draw uniform integers around ``center``, or mostly zeros for less than the variance of -1, 0, 1."""
     dtype = np.dtype(tensor.dtype)
     if center or dtype == np.uint8:
         radius = max(1, int((sqrt(1 + 12 * variance) - 1) / 2))
