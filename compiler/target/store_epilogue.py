@@ -38,7 +38,7 @@ from accel.image.packed_layout import Preparation
 _LARGEST_SHIFT = {-128: 14, -256: 13}
 """By zero point, the largest exact shift. Beyond, the scale's excess brings large sums to the next tie."""
 _WIDEST = (-(1 << (RESULT_BITS - 1)), (1 << (RESULT_BITS - 1)) - 1)
-"""Bounds of a value to which a residual is added. Beyond them, the sum is beyond int8 anyway."""
+"""Bounds of a value before a residual is added. Beyond them, the sum is beyond int8 anyway."""
 _INT8 = bounds_of("int8")
 
 
