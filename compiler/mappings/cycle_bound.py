@@ -1,8 +1,8 @@
 """A lower bound on the cycles of a layer, for any plan.
 
 The bound is the longest of three times: the slots of the compute unit, the bytes of all loaded tensors, each
-once as it lies in DRAM, and the stored bytes at the pace of the store unit's lanes, plus the times until the
-first operands arrive and after the last result.
+once as it lies in DRAM, and the stored bytes at the pace of the store unit's lanes. The times until the first
+operands arrive and after the last result are added.
 """
 
 from __future__ import annotations
