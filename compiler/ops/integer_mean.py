@@ -2,9 +2,8 @@
 
 For example, 9 values have ``factor / 2**shift`` close to 1/9. The result fits int8. Up to 196 values need no
 offset. Beyond, 15-bit factors below ``1 / n`` are not always close enough. Larger factors need an offset of
-1,
-since a mean of -128 would become -129. Some counts from 483 on need an offset of half the count, which rounds
-to nearest, as far as it fits 16 bits.
+1, since a mean of -128 would become -129. Some counts from 483 on need an offset of half the count, which
+rounds to nearest, as far as it fits 16 bits.
 """
 
 from collections.abc import Sequence

@@ -3,8 +3,7 @@
 The store unit adds an offset to products, shifts right with rounding half to even, and adds a zero point. For
 given multipliers and shift, each of the 65,536 pairs of values with its result allows an interval of offsets.
 Any offset in all intervals is exact. The width of their intersection is a concave function of the
-multipliers.
-If its maximum is negative, no integers are exact.
+multipliers. If its maximum is negative, no integers are exact.
 """
 
 import numpy as np

@@ -221,7 +221,8 @@ class Taps(Struct, frozen=True):
     """Window elements in one direction, as offsets from a window's first element without padding.
 
     Attributes:
-        whole: whether ``first`` is never in the padding. Otherwise maxima start from the first other element.
+        whole: whether ``first`` is never in the padding. Otherwise maxima start from the first element inside
+            the input.
         own: whether no other window needs ``first``, so that the maximum can overwrite it.
     """
 

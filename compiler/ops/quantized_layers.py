@@ -41,8 +41,8 @@ class QuantizedResidual:
     The layer's result y stands for ``(y - output_zero) * result_scale``, the residual r for ``(r - zero) *
     scale``. The result is ``sum / sum_scale + sum_zero``, rounded half to even and saturated. For example,
     without zero points 10 with scale 0.5 plus 4 with scale 0.25 is 12 with ``sum_scale=0.5``. The compiler
-    searches for integers with which the store unit adds, and compares them with float32 for all 65,536 pairs
-    of values. ``Quantized.differences`` counts the pairs that differ.
+    searches for integers with which the store unit adds or multiplies, and compares them with float32 for all
+    65,536 pairs of values. ``Quantized.differences`` counts the pairs that differ.
 
     Attributes:
         result_scale: float32 scale of the layer's own result.
