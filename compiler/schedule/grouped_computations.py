@@ -2,8 +2,7 @@
 
 ``S[o] = sum over c of A[o//rows*columns + c] * W[o, c]`` has groups of ``rows`` outputs and ``columns``
 inputs. A depthwise convolution has one of each. A GEMM core multiplies whole blocks, so
-``Stage.merge_groups``
-merges smaller groups.
+``Stage.merge_groups`` merges smaller groups.
 """
 
 from math import gcd, lcm
