@@ -91,7 +91,7 @@ def _scale(a: Linear, factor: int) -> Linear:
 
 
 def simplify(expr: Expr) -> Expr:
-    """The shortest normal form of an index expression within the ranges of variables."""
+    """The shortest normal form of an index expression that the ranges of variables allow."""
     if not isinstance(expr, Binary):
         return expr
     if expr.op in ("+", "-", "*"):

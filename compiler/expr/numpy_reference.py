@@ -102,7 +102,8 @@ def _contract(
     """Compute a sum of products as matrix products, or None if an index mixes axes in a way that views
     cannot.
 
-    Reduce axes that share an index, such as the taps of a convolution, are iterated, over strided views.
+    Reduce axes that share an index with another variable, such as the taps of a convolution, are iterated
+    over strided views.
     """
     stepped = [axis for axis in reduce if any(_shares(index, axis) for r in factors for index in r.indices)]
     letters = {v: chr(ord("a") + n) for n, v in enumerate([*axes, *reduce])}

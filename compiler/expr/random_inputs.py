@@ -1,8 +1,7 @@
 """Random inputs for which the outputs of a tensor expression seldom saturate.
 
 Long sums of full-range int8 operands exceed int8 after any usual shift, and outputs at a bound hide errors.
-So
-operands get the largest variance for which estimated values stay within the bounds.
+So operands get the largest variance for which estimated values stay within the bounds.
 """
 
 from collections.abc import Sequence
@@ -94,7 +93,8 @@ def _largest_variance(outputs: Sequence[Tensor]) -> float:
 
 
 def _estimate_variances(outputs: Sequence[Tensor], variance: float) -> tuple[dict[Tensor, float], bool]:
-    """Return each tensor's variance for this one of int8 inputs, and whether values seldom exceed bounds.
+    """Return each tensor's variance if int8 inputs have ``variance``, and whether values seldom exceed
+    bounds.
 
     An int32 input gets the variance of the value that it is combined with first.
     """

@@ -177,7 +177,7 @@ class Composed(Expr, AbstractRecord, frozen=True):
 
 
 class Function(Expr, AbstractRecord, frozen=True):
-    """A function beyond int32 arithmetic. ``NAME`` names its kind in data."""
+    """A function that int32 arithmetic cannot express. ``NAME`` names its kind in data."""
 
     NAME: ClassVar[str]
 
