@@ -260,9 +260,8 @@ class BlockEpilogue(Node):
 
 
 def has_channel_shape(shape: Sequence[int], result: Sequence[int]) -> bool:
-    """Return whether a residual has one value for several pixels of a channel: ``(1, 64, 1, 1)`` for ``(1,
-    64,
-    7, 7)``."""
+    """Return whether a residual has one value for several pixels of a channel, as ``(1, 64, 1, 1)`` for
+    ``(1, 64, 7, 7)``."""
     return tuple(shape) != tuple(result) and tuple(shape) == (*result[:2], *(1 for _ in result[2:]))
 
 

@@ -2,8 +2,7 @@
 their buffers.
 
 Only the first and last iterations of all loops are evaluated, since no other can exceed a bound where
-extents,
-conditions and indices are linear.
+extents, conditions and indices are linear.
 """
 
 from __future__ import annotations
