@@ -5,8 +5,7 @@ Each operator is a pass. Passes without effect are dropped, and neighbours of on
 If the epilogue ends with a clip, one pass also replaces reset and bias
 (docs/explain/how-schedules-are-chosen.md). The clip is lowered by D, a multiple of 256, and ``acc = min(acc,
 T)`` sets each accumulator to ``T = bias - (D << shift)``. For example, with a shift of 8 and a clip to
-0..127,
-D is 32,768 and T is ``bias - 2**23``.
+0..127, D is 32,768 and T is ``bias - 2**23``.
 """
 
 from collections.abc import Sequence
@@ -51,8 +50,7 @@ class Pass(Struct, frozen=True):
     """``acc = op(acc, operand)`` where all conditions hold.
 
     The operand is an immediate or an element of another accumulator. ``zero`` sets to zero. ``product`` adds
-    an
-    element of ``inp`` times one of an identity matrix in ``wgt``, in the GEMM core.
+    an element of ``inp`` times one of an identity matrix in ``wgt``, in the GEMM core.
     """
 
     op: str

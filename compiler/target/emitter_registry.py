@@ -60,9 +60,8 @@ class Emitted:
     """An instruction. GEMM and ALU have the micro-ops (dst, src, wgt) that they run.
 
     Until the micro-ops have an address, ``uop_begin`` is zero and ``uop_end`` their number. Until the
-    accessed
-    part of DRAM has one, ``dram_base`` counts from its start. Emitters leave open ``part``, the number of
-    that part, and ``statement``, the number of the nest's statement.
+    accessed part of DRAM has one, ``dram_base`` counts from its start. Emitters leave open ``part``, the
+    number of that part, and ``statement``, the number of the nest's statement.
     """
 
     instruction: Instruction
