@@ -110,7 +110,6 @@ class Cause(IntEnum):
 
 
 CAUSE_BITS = max(Cause).bit_length()
-"""Bits of a cause."""
 
 INDEX_CAUSES = {name: Cause[f"{name.upper()}_INDEX"] for name in field_specs(MicroOp)}
 """Causes of an index out of range, by micro-op field."""

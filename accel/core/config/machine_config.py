@@ -1,7 +1,4 @@
-"""The class :class:`Config`: all numbers that define a machine.
-
-A program is compiled for a *geometry*. *Timing* may differ from run to run.
-"""
+"""The class :class:`Config`: all numbers that define a machine."""
 
 import re
 from collections.abc import Mapping
