@@ -1,7 +1,5 @@
 """The proof of a program as a file, for a checker that shares no code with the writer.
 
-A certificate contains an order in which the program runs, the push whose token each pop takes, the clock of
-each instruction (the instructions that have surely retired when it starts), and its accesses.
 docs/explain/verification.md has the format.
 """
 
