@@ -1,7 +1,6 @@
 """Layers of well-known networks, and matrix products.
 
-The epilogue ``shift`` is a bias, a shift, and saturation to 0..127. ``scale``, for int8 networks, is a bias,
-a scale per channel, a zero point, and saturation.
+``docs/reference/networks.md`` describes the epilogues ``shift`` and ``scale``.
 """
 
 from collections import Counter
