@@ -44,8 +44,14 @@ class Event(NamedTuple):
 class UnitCycles:
     """Cycles of one unit by state. The four counts add up to the cycles of the run.
 
-    ``docs/reference/timing.md`` defines the states. For example, a ``memory_stall`` is a cycle in which an
-    instruction is in flight, but nothing moves.
+    Attributes:
+        busy: a beat or pad word moves, a micro-op has a slot, or the fetch unit dispatches an instruction.
+        memory_stall: an instruction is in flight, but nothing moves. Fetch unit: the next instruction has not
+            arrived.
+        token_stall: nothing is in flight (compute unit: no micro-op is issued), and the next instruction
+            lacks a token. Fetch unit: the next instruction waits for room in a queue or, in serial mode, for
+            the previous instruction.
+        idle: all other cycles.
     """
 
     busy: int

@@ -287,7 +287,7 @@ def element_classes(
 def residual_touches(instructions: Sequence[Instruction], config: Config) -> dict[int, Touch]:
     """Return the written or taken elements of RES by index of the instruction.
 
-    The k-th loaded element is at index k modulo the depth. Faulty instructions access none.
+    Faulty instructions access none.
     """
     found: dict[int, Touch] = {}
     if not config.post:
