@@ -18,8 +18,6 @@ NONE = -1
 
 
 class NodeKind(IntEnum):
-    """Kinds of nodes of a wait graph."""
-
     BEGIN = 0
     DISPATCH = 1
     """This kind and the next three are numbered by instruction."""
