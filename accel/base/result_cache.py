@@ -1,8 +1,7 @@
 """A cache of the compiler's results on disk.
 
-The key of an entry covers everything that its result depends on, with the package's source files. Content is
-never executed. Several processes may share a folder: an entry is complete or absent, and a damaged one counts
-as absent.
+The key of an entry covers everything that its result depends on, with the package's source files. Several
+processes may share a folder: an entry is complete or absent, and a damaged one counts as absent.
 """
 
 import hashlib
