@@ -110,8 +110,6 @@ def predict_area(config: Config) -> Area:
 
     Block RAMs and multipliers are exact. LUT slots and flip-flops come from a linear model of the machine's
     parts. ALU operations other than VTA's are not included.
-
-    For example, ``predict_area(NAMED["ecp5"]).block_ram`` is 60.
     """
     model = area_model()
     own = features(config.hardware)
