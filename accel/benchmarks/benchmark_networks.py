@@ -62,8 +62,8 @@ class Layer(Struct, frozen=True, kw_only=True):
     def scaled(self) -> "Layer":
         """Use the epilogue ``scale``.
 
-        Scales differ by channel, and are random with the layer's name as seed. Results of random operands
-        spread over int8.
+        Scales are random by channel, with the layer's name as seed. Results of random operands spread over
+        int8.
         """
         if self.operator in _POOLS:
             return self._scaled_pool()
