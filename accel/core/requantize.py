@@ -2,13 +2,9 @@
 
 ``y = clamp(rne(float32(x) * scale) + zero, low, high)``, where ``x = acc + bias`` wraps at 32 bits and
 ``rne`` rounds to the nearest integer, half to even. ONNX Runtime, LiteRT's reference kernels and Gemmini
-compute the same. The steps need no floating-point unit:
+compute the same.
 
-1. Round ``|x|`` to its 24 leading bits, half to even: the conversion to float32.
-2. Multiply by the multiplier and round to 24 leading bits, half to even: the product in float32.
-3. Shift right by the remaining exponent, half to even. Restore the sign, add the zero point, clamp.
-
-For example, x = 1001 and scale = 0.125 = 2**23 * 2**-26 give the product 125.125, which rounds to 125.
+``docs/explain/quantized-arithmetic.md`` explains the steps.
 """
 
 from typing import Any
@@ -46,7 +42,7 @@ MAX_ADD_SHIFT = 41
 """Sums of two products and an offset have at most 43 bits."""
 ADD_SHIFT_BITS = MAX_ADD_SHIFT.bit_length()
 SATURATED = 1 << (RESULT_BITS + 1)
-"""A magnitude above all bounds even after any zero point is added."""
+"""A magnitude above all bounds, whatever the zero point."""
 _SUM_BITS = 32
 _EXPONENT_OF_ONE = 127 + MULTIPLIER_BITS - 1
 """A scale's exponent is this number minus the exponent field of the float32."""
@@ -103,7 +99,7 @@ def multipliers_and_exponents(
 
 
 class Bounds(Struct, frozen=True):
-    """The zero point that is added to a result, and its bounds. If ``low > high`` the result is ``high``."""
+    """The zero point and bounds of a result. If ``low > high`` the result is ``high``."""
 
     zero: Lane
     low: Lane
@@ -172,7 +168,7 @@ def scaled_product(product: Lane) -> Lane:
 
 
 def divided(total: Lane, bounds: Bounds) -> Lane:
-    """Return a total divided by 2 to the power of the input ``shift``, within bounds."""
+    """Return a total divided by ``2**shift``, within bounds."""
     shift = minimum(lane_input("shift", ADD_SHIFT_BITS, signed=False), MAX_ADD_SHIFT)
     return bounds.of(rounded_shift(total, shift, "even"))
 
