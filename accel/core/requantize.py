@@ -2,9 +2,13 @@
 
 ``y = clamp(rne(float32(x) * scale) + zero, low, high)``, where ``x = acc + bias`` wraps at 32 bits and
 ``rne`` rounds to the nearest integer, half to even. ONNX Runtime, LiteRT's reference kernels and Gemmini
-compute the same.
+compute the same. The steps need no floating-point unit:
 
-``docs/explain/quantized-arithmetic.md`` explains the steps.
+1. Round ``|x|`` to its 24 leading bits, half to even: the conversion to float32.
+2. Multiply by the multiplier and round to 24 leading bits, half to even: the product in float32.
+3. Shift right by the remaining exponent, half to even. Restore the sign, add the zero point, clamp.
+
+For example, x = 1001 and scale = 0.125 = 2**23 * 2**-26 give the product 125.125, which rounds to 125.
 """
 
 from typing import Any

@@ -39,7 +39,10 @@ def dispatch_depth(config: Config) -> int:
 
 
 def compute_depth(config: Config) -> int:
-    """Cycles from a micro-op's slot to its write into the accumulators: 8 on ``vta``."""
+    """Cycles from a micro-op's slot to its write into the accumulators: 8 on ``vta``.
+
+    A GEMM of 64 micro-ops that starts in cycle 100 on ``vta`` retires in 100 + 64 - 1 + 8 = 171.
+    """
     return _OPERAND_STAGES + config.tree_stages + _ACCUMULATE_STAGES
 
 
