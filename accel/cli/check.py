@@ -27,7 +27,6 @@ def check(
     certificate: Path | None,
     as_json: bool,
 ) -> int:
-    """Execute the command."""
     if certificate is not None:
         check_targets({"--certificate": certificate}, {"PATH": paths[0]})
     found = find_programs(list(paths)) if all(path.exists() for path in paths) else list(paths)

@@ -41,7 +41,6 @@ def demo(
     config: str | None,
     as_json: bool,
 ) -> int:
-    """Execute the command."""
     if network:
         _refuse(
             {"--size": size, "--verbose": verbose or None}, "the matrix product, which --network replaces"

@@ -1,5 +1,3 @@
-"""Help of ``accel bench``."""
-
 from pathlib import Path
 
 import click

@@ -1,5 +1,3 @@
-"""Help of ``accel verify``."""
-
 from pathlib import Path
 
 import click
