@@ -1,6 +1,6 @@
 """The allocation of a chain's tensors and constants in DRAM.
 
-Tensors between layers share one region according to their live ranges. Equal constants are stored once.
+Tensors between layers share a region by live ranges. Equal constants are stored once.
 """
 
 import re

@@ -19,9 +19,9 @@ class FusedNodes:
     ``combination``.
 
     Attributes:
-        main: a convolution or another product, or any node that is not fused.
-        pad: a Pad before it, with the value that stands for the number zero.
-        lookup: a function of each byte of their result, which the machine looks up in a table.
+        main: a product such as a convolution, or any node that is not fused.
+        pad: a Pad before it, with the value that stands for zero.
+        lookup: a function of each byte of their result, looked up in a table.
         combination: the Add or Mul of their result and another tensor.
     """
 

@@ -1,10 +1,10 @@
 """The assignment of strip layouts to the tensors of a chain, by predicted cycles.
 
-Where elements have several rows, a plain picture fills one. Convolutions can compute pictures in strips, one
-in each row (:mod:`accel.network.strip_layout`): the mapping ``strips=Yx1``. If a reader needs a halo or
-another layout, a row exchange (:mod:`accel.network.row_exchange`) fills it.
+Convolutions can compute pictures in strips (:mod:`accel.network.strip_layout`), with the mapping
+``strips=Yx1``. If a reader needs a halo or another layout, a row exchange
+(:mod:`accel.network.row_exchange`) fills it.
 
-Dynamic programming minimizes the cycles of all layers and exchanges. Among partial assignments that are
+Dynamic programming minimizes the cycles of all layers and exchanges. Of partial assignments that are
 equivalent for the remaining layers, it keeps the fastest.
 """
 
@@ -55,8 +55,8 @@ def assign_layouts(
     """Compile the layers of a chain for the layouts with the fewest predicted cycles.
 
     Args:
-        needed: tensors needed outside of the chain, as plain pictures.
-        copied: results that layers also store elsewhere, which they write as plain pictures.
+        needed: plain pictures that are needed outside of the chain.
+        copied: results that layers also store elsewhere, as plain pictures.
     """
     if not supports_row_exchange(config):
         return tuple(parts), ()

@@ -1,7 +1,7 @@
 """The sources of moved values: bytes of the tensors that layers write.
 
-Moves are evaluated on addresses instead of values. For example, a nearest Resize by 2 of a row with the
-addresses 0, 16 has the addresses 0, 0, 16, 16.
+Moves are evaluated on addresses. For example, a nearest Resize by 2 of a row with the addresses 0, 16 has the
+addresses 0, 0, 16, 16.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ _ROOT_SHIFT = 40
 
 
 class ElementSources(Struct, frozen=True, kw_only=True):
-    """The elements of which a tensor consists.
+    """The elements of a tensor.
 
     Attributes:
         root: int64[elements], the number of the tensor that holds each.
@@ -72,7 +72,7 @@ class MovedValues:
         return addresses[1:].reshape(tensor.shape)
 
     def addresses(self, name: str) -> _Integers | None:
-        """Return None if no layer of the chain has written the tensor."""
+        """Return None if no layer of the chain writes the tensor."""
         if name in self._layers and name not in self._known:
             self._known[name] = self._addresses_of_layer(name)
         if name in self._known or name not in self._moves:

@@ -1,6 +1,6 @@
 """A part of a compiled network.
 
-It imports no compiler, so that compiled networks can be read without one.
+Compiled networks can be read without importing the compiler.
 """
 
 from __future__ import annotations

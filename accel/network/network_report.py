@@ -90,7 +90,7 @@ def analyzed_programs(program: NetworkProgram, result: NetworkResult) -> tuple[A
 def network_sections(
     program: NetworkProgram, result: NetworkResult, advised: AdviceReport | None = None
 ) -> list[tuple[str, str, str]]:
-    """Return name, heading and HTML of each section."""
+    """Return name, heading and HTML."""
     path = result.known_path
     return [
         ("verdict", "Verdict", _verdict(program, result, advised)),

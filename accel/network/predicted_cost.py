@@ -1,7 +1,7 @@
 """Predicted cycles and bytes of fused nodes, on the machine and on the host.
 
-The host's speed is assumed, in its favour: it touches each byte once, multiplies at one MAC per cycle, and
-does all other arithmetic for free.
+The host's assumed speed is in its favour: it touches each byte once, multiplies at one MAC per cycle, and
+does other arithmetic for free.
 """
 
 from math import prod
