@@ -19,8 +19,8 @@ _LEAST_SCORE_MASK = 1e4
 def mask_nodes(path: Path, samples: Sequence[Mapping[str, Array]]) -> list[str]:
     """Return the names of nodes that read or compute a mask, and name unnamed nodes of the file.
 
-    One scale cannot hold a mask and scores. For example, in ``softmax(scores + mask)`` with 0 and -inf in
-    ``mask``, the Add and the Softmax stay in float32. A mask may also be an input.
+    One scale cannot hold a mask and scores. For example, the Add and the Softmax of ``softmax(scores +
+    mask)``, with 0 and -inf in ``mask``, stay in float32. A mask may also be an input.
     """
     package = onnx()
     model = package.load(path)

@@ -31,9 +31,9 @@ _QUANTIZING = "QuantizeLinear"
 def compare_with_original(
     graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array]
 ) -> Comparison:
-    """ONNX Runtime runs the optimized file. Every tensor that the file quantizes becomes an output, and the
-    graph is evaluated from one such tensor to the next on ONNX Runtime's values. So a difference shows only
-    at the first tensor after its cause.
+    """ONNX Runtime runs the optimized file, with every tensor that the file quantizes as output. The graph is
+    evaluated from one such tensor to the next on these values. So a difference shows only at the first tensor
+    after its cause.
     """
     model = onnx().load(os.fspath(path))
     kinds = {name: node.op_type for node in model.graph.node for name in node.output}
@@ -62,7 +62,7 @@ def compare_with_original(
 
 
 class ModeDifference(Struct, frozen=True, kw_only=True):
-    """An output in which two modes of ONNX Runtime differ, in ``differing`` of ``values`` values."""
+    """An output that differs between two modes, in ``differing`` of ``values`` values."""
 
     name: str
     differing: int
@@ -109,7 +109,7 @@ def compare_modes(
 
 
 def _is_comparable(graph: Graph, node: Node, kinds: Mapping[str, str]) -> bool:
-    """Return whether ONNX Runtime also has a node's result, as output or quantized tensor."""
+    """Whether ONNX Runtime also has a node's result, as output or quantized tensor."""
     if node.output in graph.outputs:
         return node.output in kinds
     kind = kinds.get(node.output, "")

@@ -1,7 +1,7 @@
 """Layer normalizations that exporters wrote as single operators.
 
-For example ``d = x - mean(x)``, ``d / sqrt(mean(d ** 2) + 1e-5) * scale + shift``. Quantization leaves them
-in float32: the host computes them anyway, and roundings in between would only add errors.
+For example ``d = x - mean(x)``, ``d / sqrt(mean(d ** 2) + 1e-5) * scale + shift``. They stay in float32: the
+host computes them anyway, and roundings in between would only add errors.
 """
 
 from typing import Any

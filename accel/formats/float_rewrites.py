@@ -9,7 +9,7 @@
 | Mul or Div by a number after a product and moves, as in attention | part of the product's weights |
 | Max or Min with a constant number | a Clip |
 
-Float results stay the same, but for rounding.
+Float results stay the same except for rounding.
 """
 
 from math import prod
@@ -142,7 +142,7 @@ def _batch_norms(work: EditableModel, shapes: dict[str, Sizes]) -> int:
 
 
 def _varying_biases(work: EditableModel) -> int:
-    """Replace a Gemm that adds a tensor by a Gemm and an Add, so that both results get a scale."""
+    """Both the Gemm's and the Add's result then get a scale."""
     count = 0
     for gemm in work.of_kind("Gemm"):
         bias, options = [*gemm.input[2:], ""][0], attributes(gemm)
@@ -162,7 +162,7 @@ def _varying_biases(work: EditableModel) -> int:
 
 
 def _biased_products(work: EditableModel, shapes: dict[str, Sizes]) -> int:
-    """Replace MatMul and Add of a vector by Gemm, whose bias is part of the integer sum."""
+    """The bias of a Gemm is part of the integer sum."""
     count = 0
     for add in work.of_kind("Add"):
         for product, bias in (tuple(add.input), tuple(reversed(add.input))):

@@ -31,7 +31,7 @@ class FileNode(Struct, frozen=True, kw_only=True):
         opset: the version of its domain.
         inputs, outputs: tensor names, empty for omitted ones.
         attributes: numbers, strings, arrays, lists of them, and subgraphs as ``onnx.GraphProto``.
-        captured: tensors outside of the subgraphs that these read.
+        captured: outer tensors that the subgraphs read.
     """
 
     name: str
@@ -66,10 +66,7 @@ _UNPACKED = {"int4": "int8", "uint4": "uint8"}
 
 
 class FileInput(Struct, frozen=True, kw_only=True):
-    """A declared input.
-
-    A size is a number, the name of an open size, or None for one without a name.
-    """
+    """A declared input. A size is a number, the name of an open size, or None for one without name."""
 
     name: str
     dtype: str
@@ -150,7 +147,6 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
 
 
 def captured(graph: Any) -> list[str]:
-    """Return the outer tensors that a subgraph reads."""
     made = {one.name for one in (*graph.input, *graph.initializer)}
     found: list[str] = []
     for node in graph.node:

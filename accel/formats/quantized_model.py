@@ -67,7 +67,7 @@ class QuantizedModel(EditableModel):
         return (limits.min - zero) * scale, (limits.max - zero) * scale, scale
 
     def separate(self, quantize: Any) -> None:
-        """Separate a tensor's parameters from those of its operands, also after pooling and moves."""
+        """Separate a tensor's parameters from its operands', also after pooling and moves."""
         parameters = self.parameters(quantize)
         producer = self.producers.get(quantize.input[0])
         sources = [] if producer is None else [self.activation(name) for name in producer.input]

@@ -137,7 +137,7 @@ class FileTensor(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: made unique by a number.
-        open_axes: the shape has a default for them.
+        open_axes: with a default in the shape.
         dtype: as numpy's, or another name of an unsupported type.
         scale, zero: of the same length, empty without a quantization.
     """
@@ -162,7 +162,7 @@ class FileOperator(Struct, frozen=True, kw_only=True):
 
 
 class TfliteFile(Struct, frozen=True, kw_only=True):
-    """A model with the graphs that follow its first, or one of them."""
+    """A model with its other graphs, or one of them."""
 
     name: str
     tensors: tuple[FileTensor, ...]

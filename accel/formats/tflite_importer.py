@@ -1,7 +1,7 @@
 """Resolve tensors of a TensorFlow Lite file in both layouts, and build the graph.
 
 Files have pictures with channels last, graphs with channels first. Inputs and outputs keep the file's layout.
-A tensor is transposed where an operator needs the other.
+Tensors are transposed for operators that need the other.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ _WITHOUT_RESULT = {"ASSIGN_VARIABLE", "CALL_ONCE"}
 _OPTIONAL = {"UNIDIRECTIONAL_SEQUENCE_LSTM"}
 """It omits inputs."""
 _SHAPES = {"SHAPE", "RANK", "PACK", "STRIDED_SLICE", "GATHER", "FILL", "RANGE", "CAST"}
-"""These compute shapes, which a file also has. So results are needed only for other sizes of inputs."""
+"""These compute shapes, which files also have. So results are needed only for other sizes of inputs."""
 MAX_DEPTH = 32
 """Of nested subgraph calls."""
 MAX_INLINED = 20_000
@@ -55,8 +55,8 @@ class Scope:
     """A graph under construction, and its variables.
 
     Attributes:
-        variables: the tensor that each variable has at this point.
-        states: the inputs of the graph with the variables' values of the run before.
+        variables: the tensor that each variable has now.
+        states: the inputs with the variables' values of the previous run.
     """
 
     def __init__(self) -> None:
@@ -65,13 +65,13 @@ class Scope:
         self.states: dict[str, str] = {}
 
     def restore(self, variables: Mapping[str, str], assigned: Collection[str]) -> None:
-        """Undo assignments. Variables that were read for the first time keep the value that was read."""
+        """Undo assignments. Variables that were read for the first time keep that value."""
         now = {name: value for name, value in self.variables.items() if name not in assigned}
         self.variables = now | self.states | dict(variables)
 
 
 class ModelContext:
-    """The state that all graphs of a model share.
+    """The shared state of a model's graphs.
 
     Attributes:
         subgraphs: all graphs but the first.
@@ -143,7 +143,7 @@ class TfliteImporter:
         """Give an input of this subgraph the value of a tensor of the calling graph.
 
         Returns:
-            That tensor if it became an input of another graph, as all do with ``is_input``.
+            That tensor if it became an input, as all do with ``is_input``.
         """
         if outer in parent.handles:
             self.handles[place] = parent.handles[outer]

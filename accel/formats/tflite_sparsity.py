@@ -1,7 +1,7 @@
 """Sparse constants of TensorFlow Lite files as dense arrays.
 
-A sparse tensor is a tree of levels, one for each axis in the order of traversal, and below for each axis of
-blocks. For example, a CSR matrix has a dense level of rows and a sparse level of columns.
+A sparse tensor is a tree of levels, one for each axis in the order of traversal, then for each axis of
+blocks. For example, a CSR matrix has a dense level of rows and a sparse one of columns.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def _axes(
 
 
 def _check_counts(sizes: Sequence[int], levels: Sequence[Level], stored: int) -> None:
-    """Check before memory is allocated that the file has an element for each node."""
+    """Raise an error before memory is allocated unless the file has an element for each node."""
     nodes = 1
     for at, (size, level) in enumerate(zip(sizes, levels, strict=True)):
         if level.segments is None or level.indices is None:
