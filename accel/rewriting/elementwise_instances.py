@@ -1,4 +1,4 @@
-"""Generators of instances for rules of constants and of elementwise operators.
+"""Instances for rules of constants and of elementwise operators.
 
 Some graphs fail the condition of their rule on purpose, so that a check crosses its boundary.
 """

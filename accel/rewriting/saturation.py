@@ -1,12 +1,11 @@
 """Equality saturation: all rules are applied at once to an e-graph, and the best graph is chosen afterwards.
 
-An application adds what the rule makes, and keeps what it replaces. So the order of rules does not matter,
-and rules that undo one another do no harm. The search repeats until no rule adds anything, or a limit ends
-it. Then an integer program extracts the graph with the least sum of costs
-(:mod:`accel.rewriting.extraction`).
+An application adds the rule's result, and keeps what it replaces. So the order of rules does not matter, and
+rules that undo one another do no harm. The search ends when no rule adds anything, or at a limit. Then an
+integer program extracts the graph with the least sum of costs (:mod:`accel.rewriting.extraction`).
 
-Layers' costs do not add up, because neighbours are fused. The extracted graphs, the graph of the simplifying
-rules alone, and the given graph are therefore compared by the predicted cycles of the whole.
+Costs do not add up, because neighbours are fused. So the extracted graphs, the graph of the simplifying rules
+alone, and the given graph are compared by predicted cycles of the whole.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class _Saturation(Struct):
     stop: float
     _done: set[tuple[str, EMatch]] = field(default_factory=set)
     _covers: dict[int, frozenset[int]] = field(default_factory=dict)
-    """By reference: the roots that one node with several roots stands for."""
+    """By reference: the roots of one node with several roots."""
     _joined: set[tuple[str, frozenset[int]]] = field(default_factory=set)
     _added: int = 0
 
