@@ -1,7 +1,7 @@
 """Functions of one byte: elementwise operators whose only varying operand is one int8 or uint8 tensor.
 
-The operators themselves compute the 256 results. For example, ``x * Sigmoid(x)`` is a Sigmoid and a Mul in
-the graph, and one function of x.
+The operators compute the 256 results. For example, ``x * Sigmoid(x)``, a Sigmoid and a Mul in the graph, is
+one function of x.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from accel.graph.quantize_values import all_values
 
 _OPERATORS = Add | Binary | Clip | Function | Mul | Reinterpret | Requantize | Table
 _CHEAP = Clip | Requantize | Reinterpret
-"""Operators that a layer's own requantization, or a scale and a bias, can compute."""
+"""Operators that a layer's requantization, or a scale and a bias, can compute."""
 
 
 class ByteFunction(Struct, frozen=True):

@@ -9,10 +9,10 @@ bring them together:
 2. Bounds directly before a Quantize are dropped if no quantized value lies outside of them. After this step a
    Quantize moves through Transpose only.
 
-All other regions stay in float32, where each operation rounds. For example, Add, Clip(0, 6) and Quantize
-become QLinearAdd if the Quantize covers 0 to 5.9, but not if it covers -1 to 7. Results differ by 1 for up to
-11 of 65,536 pairs of values with random scales, and for thousands of pairs with scales such as 0.05 and 0.1,
-where many sums lie halfway between two integers.
+Other regions stay in float32, where each operation rounds. For example, Add, Clip(0, 6) and Quantize become
+QLinearAdd if the Quantize covers 0 to 5.9, but not if it covers -1 to 7. Results differ by 1 for up to 11 of
+65,536 pairs of values with random scales, and for thousands with scales such as 0.05 and 0.1, where many sums
+lie halfway between two integers.
 
 Found by experiment with onnxruntime 1.32.
 """
@@ -36,8 +36,8 @@ def passes_dequantize(node: Node, opaque: Collection[str]) -> bool:
     """Whether ONNX Runtime moves a Dequantize or Quantize through a node.
 
     Args:
-        opaque: results of nodes that ONNX Runtime treats otherwise than their graph operators, for example a
-            Flatten, which is a Reshape in the graph.
+        opaque: results of nodes that ONNX Runtime treats otherwise than their graph operators, for example of
+            a Flatten, which is a Reshape in the graph.
     """
     return isinstance(node.operator, _PASSED) and node.output not in opaque
 

@@ -30,7 +30,7 @@ class Foreign(Operator):
 
     Attributes:
         title: the node's operator, for example ``LSTM``.
-        model: a model of this node, in base64, with the inputs ``x0``, ``x1``, ... and the output ``y``.
+        model: of this node, in base64, with the inputs ``x0``, ``x1``, ... and the output ``y``.
         multiplications: nominal MACs, or 0 if unknown or counted at another output.
     """
 

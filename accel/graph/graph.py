@@ -29,7 +29,7 @@ class Node:
 
 
 class State(Struct, frozen=True, kw_only=True):
-    """A value that a network keeps from one run to the next.
+    """A value that a network keeps between runs.
 
     Attributes:
         output, input: of the graph. The output becomes the next run's input.
@@ -145,7 +145,7 @@ def with_nodes(
 
 
 def sort_nodes(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:
-    """Sort nodes so that each follows its producers. Sorted nodes keep their order."""
+    """Sort nodes after their producers. Sorted nodes keep their order."""
     unsorted = list(nodes)
     if len(unsorted) > MAX_NODES:
         raise GraphError(f"the graph has {len(unsorted)} nodes; it may have {MAX_NODES}")

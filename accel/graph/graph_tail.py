@@ -16,7 +16,7 @@ class Tail(Struct, frozen=True, kw_only=True):
 
     Attributes:
         model: an ONNX model in base64.
-        inputs: outputs or inputs of the graph that the model reads, under these names.
+        inputs: outputs or inputs of the graph, which the model reads.
         outputs: of the whole network. The model computes those that the graph does not.
     """
 

@@ -9,7 +9,7 @@ from accel.graph.graph_tensor import QUANTIZED, Array, Tensor
 from accel.graph.quantize_values import dequantize
 
 MAX_CONSTANT_DEPTH = 3
-"""Largest number of nodes between constants and a float tensor that is treated as a constant."""
+"""Nodes between constants and a float tensor that is treated as a constant."""
 
 Emitter = Callable[[str], str]
 """Adds a node with the given result name to the new graph. Returns the integers' name."""

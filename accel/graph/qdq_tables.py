@@ -38,9 +38,7 @@ class _Region(Struct):
     axis: int | None = None
 
     def add_constant(self, name: str, numbers: Array, shape: Shape) -> bool:
-        """Add a constant unless it needs more than one number for each channel. Return whether it is
-        added.
-        """
+        """Add a constant unless it needs several numbers for a channel. Return whether it is added."""
         if numbers.size > 1:
             padded = (1,) * (len(shape) - numbers.ndim) + numbers.shape
             axes = [axis for axis, size in enumerate(padded) if size > 1]
@@ -56,8 +54,8 @@ class _Region(Struct):
 def table_emitter(rewriting: QdqRewriting, name: str, after: Collection[Node], out: Tensor) -> Emitter | None:
     """Return an emitter of a table for the region that ends at the float tensor ``name``, if possible.
 
-    For example, ``x * HardSigmoid(x)`` is a table of all values of x. Batch normalization and PRelu, whose
-    constants differ by channel, are a table for each channel.
+    For example, ``x * HardSigmoid(x)`` is a table, and PRelu, whose constants differ by channel, a table for
+    each channel.
 
     Args:
         after: the nodes from the region to the Quantize. No other node may read the region.
