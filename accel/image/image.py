@@ -1,9 +1,8 @@
 """The program image and its file.
 
-An image has everything for a run. Its file is a zip archive of ``program.json``, instructions and segments,
-with checksums. Nothing in it is executed. Older releases skip the optional DRAM part of each instruction
-(``references`` and ``references.bin``, :mod:`accel.image.dram_references`), and its origin (``provenance``
-and ``provenance.bin``, :mod:`accel.image.provenance`).
+The file is a zip archive of ``program.json``, instructions and segments, with checksums. Nothing in it is
+executed. Older releases skip the optional DRAM part of each instruction (``references`` and
+``references.bin``), and its origin (``provenance`` and ``provenance.bin``).
 """
 
 import io
@@ -143,7 +142,7 @@ class Image:
         check_scenario(self.start, self.expected, self.config, len(self.code) // INSTRUCTION_BYTES)
 
     def dram(self) -> Dram:
-        """Return a new DRAM window with instructions, micro-ops and constants.
+        """Return a new window with instructions, micro-ops and constants.
 
         Raises:
             ProgramError: the window is too small.

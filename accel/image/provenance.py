@@ -10,8 +10,8 @@ from accel.base.errors import ProgramError
 from accel.image.dram_references import check_numbers, numbers_from_bytes, read_records
 
 Kind = Literal["load", "store", "intrinsic", "alu", "clear", "micro-ops", "tokens", "finish"]
-"""Kinds of statements: copies from or to DRAM, declared intrinsics, ALU operations, and buffers set to
-zero. Outside the nest: LOADs of micro-ops, token carriers, FINISH."""
+"""Copies from or to DRAM, intrinsics, ALU operations, and buffers set to zero. Outside the nest: LOADs of
+micro-ops, token carriers, FINISH."""
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
