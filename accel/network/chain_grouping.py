@@ -1,4 +1,4 @@
-"""Which layers can be in one chain: those that read tensors in the packing of the layers that write them."""
+"""Which layers can be in one chain: those that read tensors as other layers pack them."""
 
 from collections.abc import Sequence
 

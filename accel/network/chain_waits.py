@@ -1,8 +1,8 @@
 """The tokens with which layers of a chain wait for one another in the fewest cycles.
 
-A LOAD that waits for exactly the STOREs of its data starts early, but each token passes through the compute
-unit and delays the load unit. Alternatively, a layer's first LOAD waits once for the previous layer's last
-STORE. Both strategies are simulated, and a third one that chooses for each layer.
+Each LOAD waits for the STOREs of its own data, or a layer's first LOAD waits for the previous layer's last
+STORE. Both strategies, compared in docs/explain/networks.md, are simulated, and a third one that chooses for
+each layer.
 """
 
 from collections.abc import Mapping, Sequence

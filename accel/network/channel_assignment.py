@@ -1,13 +1,9 @@
 """Channel maps for the tensors of a graph, so that moves between channels move no data.
 
-A Concat of operands that end inside a block, a Slice that begins inside one, padding of channels and a
-shuffle change the channel map of their result. For example, a Concat of 20 and 16 channels on a machine with
-blocks of 16:
+docs/explain/networks.md has the reasons. For example, a Concat of 20 and 16 channels with blocks of 16:
 
     before   Conv to 20 channels, Concat by the host, Conv of 36 channels
     after    Conv to 32 lanes, 12 of them zero; Concat of whole blocks; Conv of 48 lanes, 12 weights zero
-
-Where two maps cannot agree, a 1x1 convolution moves channels.
 """
 
 import numpy as np

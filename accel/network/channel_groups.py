@@ -1,8 +1,8 @@
-"""Groups of tensors that must have one channel map, and the groups whose maps matter.
+"""Groups of tensors that must have one channel map.
 
 Elementwise operators, pools and depthwise convolutions compute a lane from the same lane of their operands,
-so their tensors form a group. Moves between channels relate the maps of groups. Convolutions and matrix
-products do not, because their weights can be permuted.
+so their tensors form a group. Convolutions and matrix products relate no groups, because their weights can be
+permuted.
 """
 
 from collections.abc import Iterator

@@ -1,12 +1,9 @@
 """Channel maps: which channel lies in each lane of a tensor's blocks.
 
-A plain tensor of 20 channels in blocks of 16 has 12 lanes that hold nothing. Moves between channels need no
-instruction if only the map changes:
+Moves between channels need no instruction if only the map changes. For example, with blocks of 16:
 
     Concat of 20 and 16 channels    lanes 0..19, 12 holes, lanes 20..35
     Slice of channels 8..19         lanes 8..19 of the same blocks
-
-Weights of a reader are permuted, and zero for lanes without a channel.
 """
 
 from collections.abc import Iterable, Sequence

@@ -17,9 +17,9 @@ _TRIED_WEIGHTS = 6
 _BISECTION_STEPS = 60
 """They find the best slope to the precision of float64."""
 _BIAS_DISTANCES = np.arange(-1, 2)
-"""Biases that the thorough search tries, relative to the nearest integer."""
+"""The thorough search's biases relative to the nearest integer."""
 _TRIED_PAIRS = 16
-"""Pairs of weight and bias that the thorough search evaluates, those with the most possible scales."""
+"""The thorough search evaluates the pairs of weight and bias with the most possible scales."""
 _CONSTANT_SHIFT = 15
 """A constant c is the bias ``c << 15`` with the scale ``2**-15``: the operand's 9 bits round to zero."""
 _MAX_BIAS = 1 << 30
@@ -63,7 +63,7 @@ def fit_channels(values: _Integers, table: _Integers, zero: int) -> tuple[Clampe
     """Find a function, or None, for each column of results [values, channels], all with the table's extremes
     as bounds.
 
-    For example, batch normalization and ReLU of 64 channels are 64 functions with the bounds 0 and 127.
+    For example, batch normalization and ReLU of 64 channels have the bounds 0 and 127.
     """
     columns, places = np.unique(table, axis=1, return_inverse=True)
     contiguous = np.ascontiguousarray(columns.astype(np.int64))

@@ -1,9 +1,8 @@
 """Scales of quantized models for which the machine's integers give float32's results.
 
-The machine adds, multiplies, averages and resizes in integers. For some scales a few results differ from
-float32's by a step, and the host must compute the layer. A scale that differs by a fraction of a percent
-often has no such results. For example, a 2x2 average with equal scales has a tie for every other sum. If they
-differ by 1/2048, it has none.
+For some scales of a sum, product, average or Resize, a few results differ from float32's by a step, and the
+host must compute the layer. A slightly different scale often has none. For example, a 2x2 average with equal
+scales has a tie for every other sum. If they differ by 1/2048, it has none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -83,7 +82,7 @@ def _new_scales(graph: Graph) -> Iterator[_NewScale]:
 
 
 def _depends_on_scales(graph: Graph, node: Node) -> bool:
-    """Whether a node computes integers from integers in float32, or ends a Resize of integers."""
+    """Whether a node computes or resizes integers in float32."""
     if isinstance(node.operator, Quantize):
         return _resized(graph, node) is not None
     names = [*node.inputs, node.output]

@@ -4,9 +4,8 @@ A PRelu is no clamped linear function, but its positive and its negative part ar
 
     PRelu(x) = max(PRelu(x), zero) + min(PRelu(x), zero) - zero
 
-The first part is a layer with the lower bound ``zero``, the second one a layer with the upper bound ``zero``
-and the first as residual. Sums of values with equal scales are exact in integers. With a negative slope, both
-branches are above zero and become a rising and a falling part.
+The second part is a layer with the first one as residual. With a negative slope, both branches are above zero
+and become a rising and a falling part.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,8 +60,7 @@ class _Parts(Struct, frozen=True, kw_only=True):
 def divide_functions(graph: Graph, config: Config) -> tuple[Graph, tuple[FusionChoice, ...]]:
     """Replace functions that the machine lacks by sums of functions that it has, where that saves cycles.
 
-    Machines with tables execute functions that all channels share, so only others are divided there. The
-    choices have the predicted cycles of each function with such a sum.
+    The choices have the predicted cycles of each function with such a sum.
     """
     found = {
         node.output: parts

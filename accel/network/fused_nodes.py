@@ -15,8 +15,7 @@ Bounds = tuple[int, int]
 class FusedNodes:
     """Nodes that are executed as one, in graph order. Only the last result is needed elsewhere.
 
-    For example, ``Conv + Clip + Add`` has a convolution as ``main``, one node in ``clips`` and an Add as
-    ``combination``.
+    For example, ``Conv + Clip + Add`` has one node in ``clips`` and an Add as ``combination``.
 
     Attributes:
         main: a product such as a convolution, or any node that is not fused.

@@ -58,7 +58,7 @@ class _Anchor(Struct, frozen=True, kw_only=True):
 
 
 def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
-    """Divide a graph into groups that are fused independently."""
+    """Groups are fused independently."""
     consumers = graph.consumers()
     anchors = [_anchor(graph, node, consumers) for node in graph.nodes if _is_anchor(graph, node)]
     by_combination: dict[str, list[_Anchor]] = {}
@@ -165,7 +165,7 @@ def _lookup(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) ->
 
 
 def _pad(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
-    """Return padding that a convolution can do: spatial axes only, with the zero point."""
+    """Return a convolution's padding: spatial axes only, with the zero point."""
     before = graph.producers.get(node.inputs[0])
     if before is None or not isinstance(node.operator, Conv) or not isinstance(before.operator, Pad):
         return None

@@ -1,7 +1,7 @@
 """The choice of fusion and placement with the fewest predicted cycles.
 
-All alternatives of each group are tried. Nodes that multiply run on the machine if it supports them, others
-where they take fewer cycles. Of equal alternatives, the one with fewer pieces wins.
+Nodes that multiply run on the machine if it supports them. Of equal alternatives, the one with fewer pieces
+wins.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,7 @@
-"""The predicted cost of a graph on a machine, for searches over many similar graphs.
+"""The predicted cost of a graph, for searches over many similar graphs.
 
-The prediction repeats :meth:`accel.Network.build` up to the placement, and compiles no layer. It adds layers,
-nodes on the host, and switches between both. Groups of fused nodes are independent, so equal groups of
-different graphs are predicted once.
+The prediction repeats :meth:`accel.Network.build` up to the placement, and compiles no layer. Groups of fused
+nodes are independent, so equal groups of different graphs are predicted once.
 """
 
 import math
@@ -91,7 +90,7 @@ class GraphCosts:
         return host_cost(graph, fused, self._config, switches=True).cycles
 
     def _least_cycles(self, graph: Graph, node: Node) -> int:
-        """Return a lower bound for a product: the cycles of its multiplications or of its bytes."""
+        """Return a product's lower bound: the cycles of its multiplications or bytes."""
         config, operator = self._config, node.operator
         macs = graph.macs(node)
         if isinstance(operator, Conv | MatMul) and (isinstance(operator, MatMul) or operator.groups == 1):

@@ -23,11 +23,7 @@ with several rows gain more.
 
 
 class PreparedGraph(Struct, frozen=True, kw_only=True):
-    """A graph with the groups of nodes that are placed.
-
-    Attributes:
-        divisions: functions that became sums of functions.
-    """
+    """``divisions`` are functions that became sums of functions."""
 
     graph: Graph
     groups: tuple[FusionGroup, ...]

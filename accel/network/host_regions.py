@@ -1,8 +1,7 @@
 """Consecutive nodes of the host as one session of ONNX Runtime.
 
-ONNX Runtime adds and rounds float32 in its own order, and fuses nodes such as those of a GELU. So one session
-for a region gives the numbers of the original model. numpy computes regions without floats, with equal
-results, and all regions if ONNX Runtime is not installed.
+ONNX Runtime fuses and rounds float32 as in the original model. numpy computes regions without floats, with
+equal results, and all regions if ONNX Runtime is not installed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -33,7 +32,7 @@ class HostRegion(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     Attributes:
         moves: parts that only rename values of earlier steps.
         parts: all others.
-        needed: results that later steps read, and outputs of the network.
+        needed: results that later steps read, and outputs.
         is_concurrent: whether the next program needs none of the results.
     """
 
@@ -154,7 +153,7 @@ def host_regions(graph: Graph, steps: Sequence[Chain | NetworkPart]) -> Iterator
 def _divide(
     parts: Sequence[NetworkPart], awaited: Collection[str]
 ) -> tuple[list[NetworkPart], list[NetworkPart]]:
-    """Return the parts that lead to awaited tensors or are connected with these, and all others."""
+    """Return parts that lead to awaited tensors or are connected with these, and all others."""
     component_of: dict[str, list[NetworkPart]] = {}
     for part in parts:
         component = [part]

@@ -26,11 +26,11 @@ MAX_STRIP_COUNTS = 2
 """For each layer, the largest ones are tried."""
 CONVOLUTION, GLOBAL_AVERAGE, MAX_POOL = "conv2d", "global_avg_pool2d", "max_pool2d"
 DATA, RESIDUAL, PRODUCT_WEIGHTS = "data", "residual", "B"
-"""Inputs of these operators, and of the product that replaces a global average."""
+"""Inputs of layers, and of the product that replaces a global average."""
 
 
 class LayerCandidate(Struct, frozen=True, kw_only=True):
-    """A mapping of a layer. All fields are defaults on the host.
+    """A mapping of a layer. The host has all defaults.
 
     Attributes:
         strips: of the result, or 1 for plain pictures.

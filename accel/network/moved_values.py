@@ -24,7 +24,7 @@ from accel.network.network_part import NetworkPart
 
 _Integers = npt.NDArray[np.int64]
 MOVES = Concat | DepthToSpace | Slice | SpaceToDepth | Take | Transpose
-"""Moves that layers can execute when they store or load their values."""
+"""Moves that layers can execute."""
 _ROOT_SHIFT = 40
 """An address is the number of the tensor that a layer writes, then 40 bits of the byte in it."""
 
@@ -42,7 +42,7 @@ class ElementSources(Struct, frozen=True, kw_only=True):
 
 
 class MovedValues:
-    """The addresses of the values of a chain's tensors.
+    """Addresses of a chain's values.
 
     Attributes:
         roots: tensors that layers write, by number.
@@ -89,7 +89,7 @@ class MovedValues:
         return moved
 
     def elements(self, name: str, order: ByteOrder, element_bytes: int) -> ElementSources | None:
-        """Return None if an element would mix parts of several ones."""
+        """Return None if an element would mix several ones."""
         addresses = self.addresses(name)
         if addresses is None or len(order.numbers) % element_bytes:
             return None

@@ -51,7 +51,7 @@ class _Trial:
         self.without = self._why_not_recompiled()
 
     def try_change(self, field: str, value: int) -> Advice | None:
-        """Return None for an impossible machine, or if other nodes would run on the host."""
+        """Return None for an impossible change, or if other nodes would run on the host."""
         recompiled = SPECS[field].kind == "geometry"
         chains = self._program.chains
         try:

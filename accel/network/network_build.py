@@ -1,4 +1,4 @@
-"""The compilation of a network: its graph is rewritten, prepared, placed, and compiled in chains."""
+"""The compilation of a network: its graph is rewritten, prepared, placed and compiled."""
 
 import os
 import time

@@ -10,7 +10,7 @@ from accel.network.network_program import NetworkProgram
 class Cut(Struct, frozen=True, kw_only=True):
     """Host nodes of one kind between two layers of the machine.
 
-    ``reason`` says why the machine does not execute most of them.
+    ``reason`` says why the machine lacks most of them.
     """
 
     operator: str

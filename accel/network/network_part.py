@@ -1,7 +1,4 @@
-"""A part of a compiled network.
-
-Compiled networks can be read without importing the compiler.
-"""
+"""A part of a compiled network, which can be read without importing the compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tensors and figures of a network's run."""
+"""Results of networks' runs."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -136,7 +136,6 @@ def machine_layer_results(
 
 
 def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: Config) -> str | None:
-    """Name the unit whose slots, or bytes at full bus width, fill the cycles of a layer."""
     if not cycles:
         return None
     busy = dict.fromkeys(Unit, 0.0)

@@ -34,7 +34,7 @@ def rewrite(
 
     Args:
         on: the machine, its configuration or the configuration's name.
-        search: ``greedy`` applies the rules that simplify, ``backtrack`` searches in the order of cost, and
+        search: ``greedy`` applies rules that simplify, ``backtrack`` searches in the order of cost, and
             ``saturate`` applies all rules at once and chooses afterwards.
         rules: further rules. Each is checked on 20 drawn graphs.
         relaxation: ``backtrack`` expands graphs that cost at most this multiple of the best. At least 1.

@@ -13,7 +13,7 @@ from accel.network.network_result import NetworkResult
 
 
 class NetworkSession:
-    """A network with state, for example a detector of wake words that takes sound piece by piece.
+    """A network with state, for example a detector of wake words.
 
     For example, ``NetworkSession(program, {"h_out": "h"})`` starts with zeros for ``h``. After each run, the
     output ``h_out`` becomes the next ``h``. A model that keeps its state itself, such as a TensorFlow Lite

@@ -1,7 +1,7 @@
 """Partition: parts of the machine and of the host in an order of execution with the fewest programs.
 
-Given the placement of all parts, the earliest stages are optimal (:mod:`accel.network.partition_stages`). A
-search with a lower bound decides which moves layers execute inside a program.
+Given all placements, the earliest stages are optimal (:mod:`accel.network.partition_stages`). A search with a
+lower bound decides which moves layers execute.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,8 +26,8 @@ class PartitionSummary(Struct, frozen=True, kw_only=True):
     """The quality of a partition.
 
     Attributes:
-        bound: programs that any partition needs: the longest alternation of machine and host over all paths
-            of the graph, if layers could execute every move.
+        bound: the longest alternation of machine and host over all paths of the graph, if layers could
+            execute every move.
         is_exact: whether no partition has fewer programs.
     """
 
@@ -224,7 +224,7 @@ class PartitionProblem:
     # --- order -----------------------------------------------------------------------------------
 
     def _settled(self, solution: _Solution) -> list[int]:
-        """Move flexible parts from the host into the next program, if there is one anyway."""
+        """Move flexible parts from the host into the next program, if there is one."""
         stages = list(solution.stages)
         programs = {stage for at, stage in enumerate(stages) if self.parts[at].on_machine and stage % 2}
         for at in reversed(range(len(stages))):

@@ -33,7 +33,7 @@ def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
 def relocate_transfers(
     program: Program, offset: int, positions: _Integers
 ) -> dict[int, Sequence[Transfer]] | None:
-    """Change all transfers of a tensor to ``positions``, int64[elements] relative to the tensor's start.
+    """Change a tensor's transfers to ``positions``, int64[elements] relative to its start.
 
     Returns:
         Replacements by index of instruction, or None if impossible.
@@ -49,10 +49,8 @@ def relocate_transfers(
 
 
 def relocate_transfer(transfer: _TransferT, base: int, positions: _Integers) -> Sequence[_TransferT] | None:
-    """Replace a transfer for elements that lie elsewhere.
-
-    For example, a LOAD of two rows becomes a LOAD with another stride if both remain whole, otherwise several
-    LOADs of one row.
+    """For example, a LOAD of two rows becomes a LOAD with another stride if both remain whole, otherwise
+    several LOADs of one row.
 
     Args:
         positions: int64[elements], relative to ``base``, the tensor's first element in DRAM.
@@ -159,7 +157,7 @@ def scatter_store(store: Store, base: int, positions: _Integers) -> list[tuple[S
 
 
 def _runs(positions: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield begin, count and stride of elements at equal distances, and skip negative positions."""
+    """Yield begin, count and stride of elements at equal distances. Skip negative positions."""
     at = 0
     while at < len(positions):
         if positions[at] < 0:

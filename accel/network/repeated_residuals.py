@@ -35,11 +35,7 @@ class StorePiece(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class RepeatedStore(Struct, frozen=True, kw_only=True, eq=False):
-    """A STORE with the pieces that follow it.
-
-    Attributes:
-        is_dropped: whether only the pieces remain.
-    """
+    """A STORE, dropped or not, with the pieces that follow it."""
 
     store: Store
     offset: int | None
@@ -142,7 +138,7 @@ def _addresses(load: LoadRes) -> _Integers:
 
 
 def _loads(load: LoadRes, taker: _Taker) -> Iterator[Located]:
-    """Yield as few LOADs of elements in order as rows of one length allow."""
+    """Yield as few LOADs as rows of one length allow."""
     addresses = taker.addresses
     if not len(addresses):
         return

@@ -1,7 +1,6 @@
 """The comparison of the compiled networks with and without a search.
 
-Searches predict costs before layouts are known. Here programs are simulated, so their cycles are exact. Only
-the host and the switches to it are predicted.
+Programs are simulated, so their cycles are exact. Only the host and the switches to it are predicted.
 """
 
 from collections.abc import Callable, Sequence

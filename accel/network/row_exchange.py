@@ -1,8 +1,7 @@
 """Row exchanges: programs that move values between rows of elements, between two layers.
 
-No instruction does that. But if blocks are cubes, elements of activations and weights have one size, and a
-product of the unit matrix I with weights X transposes X. A second product, of a 0/1 matrix S with the
-transposed elements T, selects rows, also of several elements:
+If blocks are cubes, two products do that. The first, of the unit matrix I with weights X, transposes X. The
+second, of a 0/1 matrix S with the transposed elements T, selects rows, also of several elements:
 
     T = I X'                LOAD.WGT X, MAC, STORE.OUT T
     Y = sum of S T' = S X   LOAD.WGT T, one MAC for each S, STORE.OUT Y

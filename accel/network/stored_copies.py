@@ -1,7 +1,7 @@
 """Copies of results that layers store elsewhere, so that a move takes no pass over the data.
 
-A layer can store each element of its result several times. For example, a nearest Resize by 2 stores each at
-four positions. A result's own buffer is omitted if nobody reads it.
+For example, a layer stores each element at four positions for a nearest Resize by 2. A result's own buffer is
+omitted if nobody reads it.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class StoredCopy(Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         positions: by result, for each time that it is stored, int64[elements]: each element's position in the
             buffer, or :data:`NOWHERE`.
-        tensor: the layout of a tensor that the host can read.
+        tensor: the layout if the host can read it.
     """
 
     nbytes: int
@@ -46,7 +46,7 @@ def find_copy(
     *,
     tensor: ImageTensor | None = None,
 ) -> StoredCopy | None:
-    """Return None if an element of the tensor is no element of a result, or occurs too often."""
+    """Return None if an element is no element of a result, or occurs too often."""
     sources = moved.elements(name, order, config.out_element_bytes)
     if sources is None:
         return None

@@ -5,11 +5,10 @@ row of each element. Otherwise each of its strips lies in a separate row:
 
     element (block, line, column), row strip:  pixel (strip * lines + line - halo_above, column)
 
-For example, a picture of 16 lines in 8 strips has 2 lines in each strip. Row 3 of an element in line 1 holds
-a pixel of line 3 * 2 + 1 = 7.
+For example, 16 lines in 8 strips are 2 lines per strip. Row 3 of an element in line 1 has a pixel of line
+3 * 2 + 1 = 7.
 
-Windows higher than one line also read neighbouring strips. So a layout can repeat such halo lines above and
-below each strip, and hold the picture's padding.
+For higher windows, a layout can repeat halo lines of neighbouring strips, and hold the picture's padding.
 
 A *repeated* layout holds the same picture in the rows of all strips, for example a factor of each channel.
 
@@ -165,7 +164,6 @@ def element_positions(size: PictureSize, inner: StripLayout, outer: StripLayout)
 
 
 def has_layout(tensor: ImageTensor, size: PictureSize, layout: StripLayout, rows: int, columns: int) -> bool:
-    """Whether a tensor has a layout, with elements of ``rows`` by ``columns``."""
     packed = (1, size.blocks, layout.height, size.width, rows, columns)
     return (
         tensor.layout.packed == packed

@@ -1,8 +1,8 @@
 """Aliases: tensors inside other tensors, so that moves take no pass over the data.
 
-Layers write the operands of a Concat next to each other. A Slice is read in place. For example, channels
-0..31 of 64 are the first two blocks of 16, which layers can read as a tensor of 32 channels. Where a tensor
-cannot lie inside another one, its producers store its values again (:mod:`accel.network.stored_copies`).
+Layers write the operands of a Concat next to each other, and read a Slice in place. For example, channels
+0..31 of 64 are the first two blocks of 16. Other tensors are stored again
+(:mod:`accel.network.stored_copies`).
 """
 
 from collections.abc import Collection, Sequence
@@ -137,7 +137,7 @@ class MovePlanner:
         return find_copy(self.moved, name, order, self._config, tensor=written)
 
     def _wanted(self, name: str) -> tuple[list[ImageTensor], bool]:
-        """Return the layouts in which layers read a tensor, and whether any does."""
+        """Return the layouts in which layers read a tensor, and whether any reads it."""
         wanted, is_read = list[ImageTensor](), False
         for part in self._readers.get(name, ()):
             if part.layer is None or part.program is None:
@@ -153,7 +153,7 @@ class MovePlanner:
         return wanted, is_read
 
     def _operand_order(self, name: str) -> ByteOrder | None:
-        """Return the order of an operand, or of the copy of one that is not stored."""
+        """Return the order of an operand, or of its copy if it is not stored."""
         if self.orders.get(name) is not None or self.moved.addresses(name) is None:
             return self.orders.get(name)
         picture = picture_tensor(self._graph.tensors[name], self._config)
