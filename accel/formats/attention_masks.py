@@ -48,7 +48,7 @@ def mask_nodes(path: Path, samples: Sequence[Mapping[str, Array]]) -> list[str]:
 
 
 def make_masks_finite(path: Path) -> dict[str, Array]:
-    """Replace masks by ``-1e9``, so that histograms are possible, and return the old constants."""
+    """Replace masks by ``-1e9`` for histograms, and return the old constants."""
     package = onnx()
     model = package.load(path)
     found: dict[str, Array] = {}

@@ -31,9 +31,8 @@ _QUANTIZING = "QuantizeLinear"
 def compare_with_original(
     graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array]
 ) -> Comparison:
-    """ONNX Runtime runs the optimized file, with every tensor that the file quantizes as output. The graph is
-    evaluated from one such tensor to the next on these values. So a difference shows only at the first tensor
-    after its cause.
+    """ONNX Runtime runs the optimized file, with all quantized tensors as outputs. The graph is evaluated
+    from one of them to the next on their values. So only the first tensor after its cause shows a difference.
     """
     model = onnx().load(os.fspath(path))
     kinds = {name: node.op_type for node in model.graph.node for name in node.output}
@@ -79,7 +78,7 @@ class ModeDifference(Struct, frozen=True, kw_only=True):
 def compare_modes(
     graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array]
 ) -> tuple[ModeDifference, ...]:
-    """Return the outputs that differ in ONNX Runtime without and with optimizations."""
+    """Return outputs that differ in ONNX Runtime without and with optimizations."""
     model = onnx().load(os.fspath(path))
     content = model.SerializeToString()
     values = check_inputs(graph, inputs)

@@ -18,8 +18,8 @@ from accel.graph.graph_tensor import QUANTIZED, Array, random_values
 from accel.graph.pooling_operators import AveragePool
 
 FLOAT_TOLERANCES = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
-"""Largest difference relative to the tensor's largest value, since sums may have another order. For float16
-it is two units in the last place."""
+"""Largest difference relative to the tensor's largest value, since sums may have another order: two units in
+the last place of float16."""
 SOFTMAX_TOLERANCE = 1
 MEAN_TOLERANCE = 1
 """ONNX Runtime's order of float32 additions depends on its memory layout."""
@@ -35,8 +35,7 @@ class TensorDifference(Struct, frozen=True, kw_only=True):
 
     Attributes:
         differing: values that differ by more than the tolerance.
-        reordered: values that differ only by the order of an addition's multiply-adds, which depends on the
-            processor.
+        reordered: values that differ only by the processor's order of an addition's multiply-adds.
         place: the index of the first differing value, if any.
     """
 

@@ -26,7 +26,7 @@ _EPSILON = 1e-5
 
 
 def rewrite_float(model: Any) -> int:
-    """Rewrite a float model of opset 13 or later in place, and return the number of rewritten operators."""
+    """Rewrite a float model of opset 13 or later in place, and count rewritten operators."""
     work = EditableModel(model)
     count = _bounds(work) + _varying_biases(work) + _into_transposed_convolutions(work)
     count += _batch_norms(work, work.shapes())
@@ -231,7 +231,7 @@ def _factors(work: EditableModel) -> int:
 
 
 def _product_before(work: EditableModel, name: str, reader: Any) -> Any | None:
-    """Return the product with constant weights that a node reads, perhaps after moves."""
+    """Return the product with constant weights before a node and perhaps moves."""
     while work.reader(name) is reader:
         node = work.producer(name, *_MOVES, *_PRODUCTS)
         if node is None or node.op_type in _MOVES:

@@ -1,8 +1,8 @@
 """Linear Resizes by powers of two as depthwise convolutions, whose weights are exact in float32.
 
-Each phase of the result is a convolution. For example, a Resize by 2 with half-pixel centres has two phases
-along each axis: even rows are ``(x[k-1] + 3 x[k]) / 4``, and odd ones ``(3 x[k] + x[k+1]) / 4``. The first
-and the last row repeat beyond the border.
+For example, a Resize by 2 with half-pixel centres has two phases along each axis: even rows are
+``(x[k-1] + 3 x[k]) / 4``, and odd ones ``(3 x[k] + x[k+1]) / 4``. The first and the last row repeat beyond
+the border.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class _Phase(Struct, frozen=True, kw_only=True):
 
 
 def _phases(size: int, factor: int, *, is_centred: bool) -> tuple[_Phase, ...]:
-    """All weights have the same sum.
+    """Each phase's weights have the same sum.
 
     Result ``i`` lies at ``(i + 0.5) / factor - 0.5`` with ``is_centred``, otherwise at ``i / factor``.
     """

@@ -30,7 +30,7 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 def annotated(content: bytes, notes: Sequence[Note], whole: Mapping[str, str]) -> bytes:
-    """Return a serialized model with annotations, and with entries of the ``whole`` model without prefix."""
+    """Return a serialized model with annotations. Entries of the ``whole`` model have no prefix."""
     model = onnx().ModelProto()
     model.ParseFromString(content)
     nodes = list(model.graph.node)

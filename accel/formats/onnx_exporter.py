@@ -30,7 +30,7 @@ class Exporter:
         self._constants: dict[str, Array] = dict(graph.constants)
         self._names = Names(graph.tensors)
         self._is_open = False
-        """Whether the sizes of inputs stay open."""
+        """Whether inputs' sizes stay open."""
 
     def model(self, outputs: Sequence[str] | None = None) -> bytes:
         helper = self._onnx.helper

@@ -20,7 +20,7 @@ OLDEST_OPSET = 10
 CONVERTED_OPSET = 7
 """ONNX's version converter brings these models to :data:`OLDEST_OPSET`."""
 MICROSOFT = "com.microsoft"
-"""The domain of ONNX Runtime's own operators, for example QLinearAdd."""
+"""The domain of ONNX Runtime's operators, for example QLinearAdd."""
 
 
 class FileNode(Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ class FileInput(Struct, frozen=True, kw_only=True):
 
 
 class File(Struct, frozen=True, kw_only=True):
-    """A model, with the names of its ``four_bit`` constants."""
+    """A model. ``four_bit`` are names of constants."""
 
     name: str
     inputs: tuple[FileInput, ...]
@@ -279,7 +279,7 @@ class _Reader:
         return None
 
     def _check_subgraph(self, graph: Any, what: str) -> None:
-        """Refuse large or external constants, for ONNX Runtime reads subgraphs itself."""
+        """Refuse large or external constants, which ONNX Runtime would read itself."""
         attributes = [one for node in graph.node for one in node.attribute]
         for one in (*graph.initializer, *(a.t for a in attributes if a.HasField("t"))):
             if one.data_location == self._package.TensorProto.EXTERNAL:

@@ -32,7 +32,7 @@ Shapes = Mapping[str, Sequence[int]]
 def load_onnx(
     path: str | os.PathLike[str], *, batch: int | None = None, shapes: Shapes | None = None
 ) -> Graph:
-    """Import a file, with the arguments and errors of :func:`accel.load_onnx`."""
+    """Arguments and errors are those of :func:`accel.load_onnx`."""
     return import_file(read_file(path), batch=batch, shapes=shapes)
 
 

@@ -145,7 +145,7 @@ class Importer:
         return found
 
     def operand(self, name: str) -> str:
-        """Return the graph's name of a tensor of the file."""
+        """Return the graph's name of the file's tensor."""
         name = self.aliases.get(name, name)
         if name not in self.builder.tensors:
             if name not in self.arrays:

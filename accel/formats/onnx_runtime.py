@@ -1,9 +1,7 @@
 """Execution of models in ONNX Runtime, exact on every processor.
 
-On x86 processors without VNNI, ONNX Runtime adds two products of uint8 activations and int8 weights in 16
-bits, which can saturate (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html).
-Products of uint8 are always exact. So on such a processor this module adds 128 to int8 weights and their zero
-point, which gives the same model in uint8.
+On x86 processors without VNNI, sums of uint8 by int8 products can saturate, see docs/explain/networks.md. So
+this module adds 128 to int8 weights and their zero point there, which gives the same model in uint8.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +38,7 @@ def run_onnx_runtime(
 
 class Runner(Protocol):
     def __call__(self, inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
-        """Return outputs by name, by default all."""
+        """Return all outputs by default."""
 
 
 def has_onnx_runtime() -> bool:
@@ -48,10 +46,8 @@ def has_onnx_runtime() -> bool:
 
 
 def open_onnx_runtime(content: bytes, *, optimized: bool = False) -> Runner:
-    """Load a model on the CPU, with runs limited by :mod:`accel.graph.run_time_limit`.
-
-    ``optimized`` uses one thread, and all graph optimizations except those that make integer operators of QDQ
-    regions.
+    """Load a model on the CPU. ``optimized`` uses one thread, and all graph optimizations except those that
+    make integer operators of QDQ regions.
     """
     try:
         import onnxruntime  # noqa: F401, PLC0415

@@ -11,7 +11,7 @@ from accel.graph.foreign_operator import open_session
 from accel.graph.graph_tail import Tail
 
 _OPEN = {"NonZero", "NonMaxSuppression", "Unique", "Compress", "Range"}
-"""Their shapes depend on values. For example, NonZero lists the nonzero values."""
+"""Their shapes depend on values."""
 _SHAPE_INPUTS = {
     "AffineGrid": (1,),
     "CenterCropPad": (1,),
@@ -38,7 +38,7 @@ _SHAPE_INPUTS = {
 
 
 def has_open_shape(importer: Importer, node: FileNode) -> bool:
-    """Return whether only a run knows the shape of a result."""
+    """Whether only a run knows a result's shape."""
     if node.domain or all(importer.array(name) is not None for name in node.reads):
         return False
     places = (1,) if node.kind.startswith("Reduce") else _SHAPE_INPUTS.get(node.kind, ())

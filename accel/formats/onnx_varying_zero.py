@@ -34,7 +34,7 @@ def import_varying_zero(
 def zero_point_correction(
     builder: Builder, operator: Product, data: str, weights: str, sums: str, result: str
 ) -> tuple[list[Any], dict[str, Array]]:
-    """Return ONNX nodes that subtract ``x1`` times the sum of weights from the sums ``x0``, and constants."""
+    """Return ONNX nodes that correct the sums ``x0`` for the zero point ``x1``, and constants."""
     values = builder.constants[weights].astype(np.int64)
     values = values - builder.tensors[weights].required_quantization.zeros_along(values.ndim)
     rank = len(builder.tensors[sums].shape)

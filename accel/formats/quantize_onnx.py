@@ -44,8 +44,7 @@ class QuantizedModel(Struct, frozen=True, kw_only=True):
 
     Attributes:
         samples: calibration runs, on which the errors are measured.
-        per_channel: whether weights have a scale for each output channel, which ONNX Runtime refuses for some
-            models.
+        per_channel: whether weights have a scale for each output channel, impossible for some models.
         errors: of the outputs.
         layers: of all quantized tensors that operators compute, the worst first, or empty.
         macs, float_macs: nominal MACs of convolutions and matrix products, in total and in float32.
@@ -139,7 +138,7 @@ def _check_float(file: File) -> None:
 
 @contextmanager
 def _quiet(what: str) -> Iterator[None]:
-    """Silence ONNX Runtime's tools, and turn any error into one line."""
+    """Silence ONNX Runtime, and turn any error into one line."""
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -267,7 +266,7 @@ def _errors(
 
 
 def _with_tensors(plain: bytes, graph: Graph) -> tuple[bytes, Graph, dict[str, str]]:
-    """Return the float model and the graph with all quantized tensors as outputs, and their names."""
+    """Return float model and graph with all quantized tensors as outputs, and their names."""
     package = onnx()
     model = package.load_from_string(plain)
     declared = {one.name for one in model.graph.output}

@@ -95,7 +95,7 @@ class QuantizedModel(EditableModel):
         return fresh
 
     def match_biases(self) -> None:
-        """Give each int32 bias the scale of its products, as integer sums need it."""
+        """Give each int32 bias the scale of its products."""
         for node in self.of_kind(*_WEIGHTED):
             data = self.activation(node.input[0])
             sources = [self.producers.get(name) for name in node.input[1:3]]

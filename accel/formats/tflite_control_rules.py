@@ -39,7 +39,7 @@ def called_graphs(operator: FileOperator) -> list[int]:
 
 
 class _Part(Struct):
-    """A subgraph as a graph of its own.
+    """A subgraph as a separate graph.
 
     Attributes:
         operands: tensors of the calling graph, for each input.
@@ -71,7 +71,7 @@ def _inlined(importer: TfliteImporter, index: int, arguments: Sequence[int]) -> 
 def _bind(
     child: TfliteImporter, parent: TfliteImporter, arguments: Sequence[int], varying: Sequence[int] = ()
 ) -> dict[int, str]:
-    """Return the caller's tensors that became inputs, by position."""
+    """Return the caller's tensors that became inputs."""
     places = child.file.inputs
     if len(places) != len(arguments):
         raise GraphError(f"it calls a graph of {len(places)} inputs with {len(arguments)}")
@@ -260,11 +260,11 @@ class _Loop(Struct):
     """A WHILE that becomes a Loop of ONNX.
 
     Attributes:
-        asked, body: condition and body.
+        asked: the condition.
         places: positions of the arguments that the body changes.
         names: of the variables, which follow these as values of the loop.
-        first: the calling graph's tensors with all values before the first iteration.
-        results: the body's tensors with all values after an iteration.
+        first: the calling graph's tensors before the first iteration.
+        results: the body's tensors after an iteration.
     """
 
     asked: _Part

@@ -125,7 +125,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, ...] | list[str]]]] = 
     "DIV": ("DivOptions", {"activation": "FusedActivationFunction"}),
     "SOFTMAX": ("SoftmaxOptions", {"beta": "Beta"}),
 }
-"""By operator, the table of its options, and its fields: a number, several numbers, or a list."""
+"""By operator, the table of its options, and its fields."""
 _OMITTED = {"GELU", "SQUEEZE"}
 """Their options may be missing."""
 _OPTIONS |= dict.fromkeys(("L2_POOL_2D", "MAX_POOL_2D"), _OPTIONS["AVERAGE_POOL_2D"])

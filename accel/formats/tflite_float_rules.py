@@ -21,7 +21,7 @@ from accel.graph.movement_operators import Identity
 from accel.graph.product_operators import MatMul, Product
 
 Steps = Sequence[tuple[str, list[str], dict[str, Any]]]
-"""ONNX nodes: operator, inputs and attributes. Operands are ``x0``, ``x1`` and so on, node N gives ``tN``."""
+"""ONNX nodes: operator, inputs and attributes. Operands are ``x0``, ``x1``, ... and node N gives ``tN``."""
 
 _UNARY: dict[str, Steps] = {
     "COS": [("Cos", ["x0"], {})],
@@ -57,7 +57,7 @@ def emit_numbers(
     *,
     is_move: bool = False,
 ) -> None:
-    """Add ONNX nodes as one operator of float32, between a Dequantize and a Quantize where needed.
+    """Add ONNX nodes as one operator, between a Dequantize and a Quantize where needed.
 
     Moves take the integers of quantized tensors. Integers without scale are never dequantized.
     """
@@ -93,8 +93,8 @@ def emit_dynamic_product(
 ) -> None:
     """Add a product of float32 data and int8 weights, as after dynamic-range quantization.
 
-    The host quantizes the data to int8, with a scale and a zero point for each sample. The machine
-    multiplies, and the host corrects sums by zero points, scales them and adds the bias.
+    The host quantizes data to int8, with a scale and a zero point for each sample. The machine multiplies,
+    and the host corrects sums by zero points, scales them and adds the bias.
     """
     builder = importer.builder
     data, weights = (builder.tensors[name] for name in names[:2])

@@ -19,7 +19,7 @@ from accel.graph.movement_operators import Identity
 
 
 class Variables(Struct):
-    """The variables that a graph and its called graphs use.
+    """The variables that a graph and called graphs use.
 
     Attributes:
         tensors: the first tensor read from or assigned to each.
