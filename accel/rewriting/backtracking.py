@@ -1,9 +1,8 @@
 """Backtracking over rewritten graphs, in the order of their cost.
 
-The search expands the cheapest graph that is not expanded yet: it applies each rule at each match. So a rule
-that costs cycles can be the first step of a sequence that saves some. The relaxation bounds the detours: with
-1.05, graphs that cost up to 5 % more than the best are expanded. This is the search of MetaFlow (Jia et al.,
-MLSys 2019).
+The search expands the cheapest graph that is not expanded yet: it applies each rule at each match. With the
+relaxation 1.05, graphs that cost up to 5 % more than the best are expanded. This is the search of MetaFlow
+(Jia et al., MLSys 2019).
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ class _Made(Struct):
 class EditableGraph:
     """A graph in which rules are matched and applied one after another.
 
-    The time of a match and its replacement depends on the subgraph, not the graph, because readers are kept
-    up to date.
+    Readers are kept up to date, so the time of a match and its replacement depends only on the subgraph.
     """
 
     def __init__(self, graph: Graph, names: Names | None = None) -> None:

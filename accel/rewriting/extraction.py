@@ -1,4 +1,4 @@
-"""The extraction of the graph with the least cost from an e-graph, by integer programming.
+"""The extraction of the cheapest graph from an e-graph, by integer programming.
 
 Each e-node has a variable, 1 if the graph has it. Each output needs an e-node, and each e-node its operands:
 
@@ -319,7 +319,7 @@ class _Program:
 
 
 def _quiet_solver(highs: Any) -> Any:
-    """Return a solver that prints nothing, not even its version when constructed."""
+    """Return a solver that prints nothing, not even its version."""
 
     class Quiet(highs.Highs):  # type: ignore[misc]
         def enableCallbacks(self) -> None:  # called by the constructor

@@ -119,7 +119,6 @@ def products_of_one_matrix(rng: np.random.Generator) -> Graph:
 
 
 def products_with_the_same_weights(rng: np.random.Generator) -> Graph:
-    """Sometimes the second product reads the first."""
     draw = InstanceBuilder(rng)
     lead, depth = draw.shape(draw.integer(0, 1)), draw.integer(1, 5)
     columns = depth if draw.chance(0.3) else draw.integer(1, 4)

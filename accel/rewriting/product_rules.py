@@ -370,7 +370,7 @@ def _least_factor(number: int) -> int:
 
 
 def _zero_weights(operator: Conv, weights: Value, inputs: int) -> Array | None:
-    """Return weights that stand for zero: (O, inputs, kernel...)."""
+    """Return weights for zero: (O, inputs, kernel...)."""
     pair = _channel_scales(operator, weights)
     if pair is None:
         return None

@@ -31,9 +31,8 @@ class Rule:
             None.
         replacement: returns the right side, with the shape, dtype and quantization of each root.
         simplifies: whether the right side is better on every machine. Such a rule is applied wherever it
-            matches, and never leads back to an earlier graph. Searches that compare costs apply the others.
-        instance: draws a graph in which the pattern may match, on which the rule is checked
-            (:mod:`accel.rewriting.rule_check`).
+            matches, and never leads back to an earlier graph.
+        instance: draws a graph in which the pattern may match, on which the rule is checked.
     """
 
     name: str

@@ -1,11 +1,7 @@
-"""Equality saturation: all rules are applied at once to an e-graph, and the best graph is chosen afterwards.
+"""Equality saturation: all rules are applied at once to an e-graph, until none adds anything or at a limit.
 
-An application adds the rule's result, and keeps what it replaces. So the order of rules does not matter, and
-rules that undo one another do no harm. The search ends when no rule adds anything, or at a limit. Then an
-integer program extracts the graph with the least sum of costs (:mod:`accel.rewriting.extraction`).
-
-Costs do not add up, because neighbours are fused. So the extracted graphs, the graph of the simplifying rules
-alone, and the given graph are compared by predicted cycles of the whole.
+Then an integer program extracts graphs (:mod:`accel.rewriting.extraction`). They, the graph of the
+simplifying rules alone, and the given graph are compared. docs/how-to/rewrite-a-graph.md has the reasons.
 """
 
 from __future__ import annotations
@@ -146,7 +142,7 @@ class _Saturation(Struct):
         return frozenset({root})
 
     def _depend_on_one_another(self, roots: Sequence[int]) -> bool:
-        """Whether a root is computed from another one. Then no graph has one node for both."""
+        """Whether a root depends on another one. Then no graph has one node for both."""
         for root in roots:
             others = {*roots} - {root}
             seen: set[int] = set()

@@ -44,7 +44,7 @@ class CostModel(Protocol):
 
         Args:
             can_fuse: whether the layer that computes an operand may execute the node, too.
-            is_exact: predict the layer, which takes much longer, instead of a lower bound.
+            is_exact: predict the layer, which takes longer, instead of a lower bound.
         """
 
 

@@ -1,7 +1,6 @@
 """Elementwise operators before Transposes and Reshapes, where a product of two tensors reads the result.
 
-In attention, a Reshape and a Transpose separate the heads, and a Mul scales them. If the Mul is first, it
-reads its operand in the layout in which the previous layer stores it, and stores its result where the product
+If the Mul that scales the heads of attention comes before the moves, it stores its result where the product
 reads it.
 """
 

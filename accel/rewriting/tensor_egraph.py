@@ -284,7 +284,7 @@ class TensorEGraph:
         return True
 
     def _queries_of(self, rule: Rule) -> list[_Query]:
-        """Return a query for each existing combination of operand counts."""
+        """Return a query for each combination of operand counts."""
         open_patterns = [one for root in rule.roots for one in root.operators() if _ends_with_rest(one)]
         counts = [self._counts(one) for one in open_patterns]
         found = []

@@ -60,7 +60,7 @@ class _Region(Struct):
     """Nodes that can compute in the layout before a Transpose.
 
     Attributes:
-        sources: operands of such Transposes, by their results.
+        sources: operands of such Transposes, by result.
         members: nodes by output.
         sinks: Transposes back, by output.
     """
