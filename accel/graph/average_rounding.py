@@ -23,8 +23,7 @@ def rounded_means(
         roundings: float32 roundings from a value to the sum, ``taps`` by default.
 
     Returns:
-        None if an exact mean is within float32's error of a rounding threshold. For example, with 2x2 windows
-        and equal scales, every other sum lies on one.
+        None if an exact mean is within float32's error of a rounding threshold.
     """
     (scale, zero), (out_scale, out_zero) = data.scale_and_zero, out.scale_and_zero
     if not all(_SAFE_SCALES[0] < float(one) < _SAFE_SCALES[1] for one in (scale, out_scale)):

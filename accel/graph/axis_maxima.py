@@ -17,7 +17,7 @@ def maximum_operators(sizes: Shape, axes: Sequence[int], result: Shape) -> list[
     """Return a chain of operators that computes the maximum along ascending axes.
 
     For example, the maximum of (1, 8, 20, 16) along axes 1 and 2 is a Transpose to (1, 16, 8, 20), max pools
-    of 1x20 and of 8x1, and a Reshape. ``result`` is a shape with or without the axes.
+    of 1x20 and 8x1, and a Reshape. ``result`` is a shape with or without the axes.
     """
     kept = [axis for axis in range(len(sizes)) if axis not in axes]
     steps: list[Operator] = []

@@ -1,7 +1,6 @@
 """Functions of one byte: elementwise operators whose only varying operand is one int8 or uint8 tensor.
 
-The operators compute the 256 results. For example, ``x * Sigmoid(x)``, a Sigmoid and a Mul in the graph, is
-one function of x.
+For example, ``x * Sigmoid(x)`` is one function of x. The operators compute its 256 results.
 """
 
 from collections.abc import Mapping
@@ -59,9 +58,8 @@ def by_byte(results: Array, operand_dtype: str) -> tuple[int, ...]:
 
 
 def fold_byte_functions(graph: Graph) -> Graph:
-    """Replace each function of one byte that several operators compute by a Table.
-
-    A Clip or Requantize stays, because a layer can compute it.
+    """Replace functions of one byte in several operators by Tables, except for Clip and Requantize, which a
+    layer can compute.
     """
     folded: dict[str, Node] = {}
     roots: dict[str, ByteFunction] = {}

@@ -1,8 +1,8 @@
 """QDQ regions that ONNX Runtime computes in float32 although they begin and end with integers.
 
 With all graph optimizations and ``session.qdqisint8allowed=1``, ONNX Runtime replaces Dequantize, Add and
-Quantize by QLinearAdd (likewise Mul and AveragePool) only if they follow one another directly. Two rewrites
-bring them together:
+Quantize by QLinearAdd (likewise Mul and AveragePool) only if they are adjacent. Two rewrites bring them
+together:
 
 1. A Dequantize moves down, and a Quantize up, through Reshape, Transpose, Slice and MaxPool, but not through
    Flatten, Gather, Pad, Concat or Split. Identity is removed.
@@ -37,13 +37,13 @@ def passes_dequantize(node: Node, opaque: Collection[str]) -> bool:
 
     Args:
         opaque: results of nodes that ONNX Runtime treats otherwise than their graph operators, for example of
-            a Flatten, which is a Reshape in the graph.
+            a Flatten.
     """
     return isinstance(node.operator, _PASSED) and node.output not in opaque
 
 
 def ends_in_float32(steps: Sequence[Node], out: Tensor, opaque: Collection[str]) -> bool:
-    """Whether the operator before ``steps``, which lead to the Quantize, stays in float32."""
+    """Whether the operator before ``steps`` to the Quantize stays in float32."""
     count = len(steps)
     while count and passes_dequantize(steps[count - 1], opaque):
         count -= 1

@@ -96,7 +96,7 @@ def build_graph(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> Graph:
-    """Return a valid graph with sorted nodes, without unneeded nodes and tensors."""
+    """Return a valid graph with sorted nodes, without unneeded parts."""
     known: dict[str, Tensor] = {}
     for tensor in tensors:
         if tensor.name in known:
@@ -132,7 +132,7 @@ def with_nodes(
     tensors: Iterable[Tensor] | None = None,
     constants: Mapping[str, Array] | None = None,
 ) -> Graph:
-    """Drop unneeded nodes, tensors and constants."""
+    """Drop unneeded parts."""
     found = build_graph(
         graph.name,
         graph.tensors.values() if tensors is None else tensors,

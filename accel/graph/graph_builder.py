@@ -25,7 +25,7 @@ class Builder:
 
     @classmethod
     def like(cls, graph: Graph) -> "Builder":
-        """Copy a graph's inputs and constants, and reserve all its names."""
+        """Copy inputs and constants, and reserve all names."""
         made = cls()
         made.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
         for name in graph.inputs:
@@ -108,8 +108,8 @@ class Builder:
     def require_quantization(self, name: str, quantization: Quantization) -> str:
         """Return the integers of ``name`` with a quantization.
 
-        A tensor without quantization gets this one, and so do the tensors from which its values were moved. A
-        Reinterpret follows a tensor with another quantization.
+        A tensor without quantization gets this one, and so do those from which its values were moved. A
+        Reinterpret follows another quantization.
         """
         tensor = self.tensors[name]
         if tensor.quantization == quantization:

@@ -1,4 +1,4 @@
-"""The part of a network whose shapes depend on values, for example a NonMaxSuppression."""
+"""The part of a network whose shapes depend on values."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from accel.graph.graph_tensor import Array
 class Tail(Struct, frozen=True, kw_only=True):
     """Nodes after the graph. ONNX Runtime executes them at the end of each run.
 
-    For example, a detector's graph returns boxes and scores, and its tail selects boxes.
+    For example, a detector's graph returns boxes and scores, and its tail is a NonMaxSuppression.
 
     Attributes:
         model: an ONNX model in base64.

@@ -172,10 +172,7 @@ class Pad(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Take(Movement):
-    """Values along one axis by index, as ``numpy.take``.
-
-    For example, a nearest Resize of two rows by 2 has the indices 0, 0, 1, 1.
-    """
+    """Values along one axis by index, as ``numpy.take``, for example 0, 0, 1, 1 in a nearest Resize."""
 
     axis: int
     indices: tuple[int, ...]

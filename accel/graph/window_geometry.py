@@ -66,10 +66,7 @@ class Windows(Struct, frozen=True, kw_only=True):
         )
 
     def transposed_sizes(self, sizes: Shape) -> Shape:
-        """Return the sizes that one window for each value covers, without cropping.
-
-        For example, 4 values with kernel 3 and stride 2 make 9.
-        """
+        """Return the sizes that one window for each value covers, without cropping."""
         return tuple(
             (n - 1) * stride + extent
             for n, stride, extent in zip(sizes, self.strides, self.extents, strict=True)
