@@ -1,9 +1,4 @@
-"""The program image and its file.
-
-The file is a zip archive of ``program.json``, instructions and segments, with checksums. Nothing in it is
-executed. Older releases skip the optional DRAM part of each instruction (``references`` and
-``references.bin``), and its origin (``provenance`` and ``provenance.bin``).
-"""
+"""The program image and its file, see docs/reference/program-file.md."""
 
 import io
 import json
@@ -43,7 +38,7 @@ RUN_FORMAT = "accel-run"
 MODEL_SUFFIXES = (".onnx", ".tflite")
 """Models of ``accel compile onnx``."""
 FORMAT_VERSION = 3
-"""Newer files are refused. A program is written in the oldest possible version."""
+"""Newer files are refused. Programs have the oldest possible version."""
 
 
 def format_version(config: Config, tensors: Iterable[ImageTensor] = ()) -> int:

@@ -161,7 +161,7 @@ def parts(image: Image) -> tuple[Part, ...]:
 
 
 def linked(image: ImageT, places: Mapping[Part, int]) -> ImageT:
-    """Move parts of an image, see :meth:`Linker.linked`."""
+    """Call :meth:`Linker.linked`."""
     return Linker(image).linked(places)
 
 

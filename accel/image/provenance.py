@@ -98,7 +98,7 @@ class Provenance(Struct, frozen=True, kw_only=True, eq=False):
     __hash__ = None  # type: ignore[assignment]
 
     def check(self, instructions: int) -> None:
-        """Raise a ProgramError unless the references fit a program."""
+        """Raise a ProgramError unless the numbers fit."""
         if len(self.of) != instructions:
             raise ProgramError(
                 f"its provenance is that of {len(self.of)} instructions; it has {instructions}"
