@@ -1,4 +1,5 @@
-"""The program image and its file, see docs/reference/program-file.md."""
+"""The program image and its file, see docs/reference/program-file.md. Members of the file have checksums, and
+nothing in it is executed."""
 
 import io
 import json

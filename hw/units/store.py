@@ -1,7 +1,7 @@
 """The store unit. It writes STOREs in bursts while earlier ones await their responses.
 
 A burst's first beat is requested from the accumulators' mirror in the cycle of its grant. It is on the bus
-two cycles later, or ``2 + post_depth`` with ``post=1``.
+two cycles later, or ``2 + post_depth`` with ``post=1``. If the bus is not ready, the whole pipeline waits.
 """
 
 from typing import Any

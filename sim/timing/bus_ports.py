@@ -97,7 +97,8 @@ class BurstLog(PeriodicState):
 
 
 def timeout_cycle(logs: Sequence[BurstLog], bus_timeout: int) -> int:
-    """Return the cycle of the error ``timeout`` of ``docs/reference/timing.md``, or NEVER."""
+    """Return the cycle of the error ``timeout`` of ``docs/reference/timing.md``, or NEVER. An address is
+    transferred in the cycle after its grant."""
     grants = np.concatenate([np.array(log.grants, dtype=np.int64) for log in logs])
     responses = np.sort(np.concatenate([np.array(log.responses, dtype=np.int64) for log in logs]))
     single = np.concatenate([grants + 1, responses])
@@ -122,7 +123,8 @@ class Requester(PeriodicState):
     request: int = NEVER
 
     def pending_bursts(self) -> tuple[int, Sequence[int]]:
-        """Return an instruction's index, and the beats of its bursts."""
+        """Return an instruction's index, and the beats of its bursts. Each is requested in the cycle after
+        the previous grant."""
         raise NotImplementedError
 
     def on_granted(self, count: int) -> None:
