@@ -30,8 +30,8 @@ def print_json(data: dict[str, Any]) -> None:
 
 
 def show(*renderables: RenderableType, wide: bool = False) -> None:
-    """Print on stdout. In a pipe, text is plain, without wrapping and trailing blanks. ``wide`` keeps
-    tables at full width on a narrow terminal."""
+    """Print on stdout, in a pipe as plain text without wrapping and trailing blanks. ``wide`` keeps tables at
+    full width on a narrow terminal."""
     plain = not sys.stdout.isatty()
     text = io.StringIO()
     console = Console(
@@ -55,7 +55,7 @@ def terminal_width() -> int | None:
 
 @contextmanager
 def busy(what: str) -> Iterator[Callable[[str], None]]:
-    """Show a spinner, but only on a terminal. The yielded function shows the current progress."""
+    """Show a spinner on a terminal. The yielded function shows the current progress."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -65,10 +65,8 @@ def busy(what: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a progress bar, but only on a terminal.
-
-    Yields a function of completed and total amount, or None in a pipe.
-    """
+    """Show a progress bar on a terminal. Yield a function of completed and total amount, or None in a
+    pipe."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -5,7 +5,7 @@ from accel.base.json_types import shown
 
 Figure = int | float | str | None
 Figures = dict[str, Figure]
-"""By column. A run has ``error`` and ``message``, and without an error ``cycles``. A synthesis only has
+"""By column. A run has ``error`` and ``message``, and without an error ``cycles``. A synthesis has only
 counts of cells."""
 
 CELLS = "cells_"

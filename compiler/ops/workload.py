@@ -144,7 +144,6 @@ def gemm(
     Args:
         M, N, K: sizes, at least 1.
         batch: the number of pairs of matrices, or None for one pair without that dimension.
-        transpose_a, transpose_b: whether the operands are stored transposed.
         bias: add an int32 tensor ``bias`` of shape (N,).
         residual: add an int8 tensor ``residual`` of the shape of C.
         relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
@@ -152,9 +151,8 @@ def gemm(
             of an operation or its name and its operand. The operand is an immediate, or ``"channel"`` for an
             int32 tensor of shape (N,). These tensors are inputs with the names ``operand0``, ``operand1`` and
             so on. For example, ``[("max", 7), ("add", "channel")]`` adds ``operand0`` to sums of at least 7.
-        quantized: scales and zero points for machines with ``post=1``, instead of ``residual``, ``relu``,
-            ``shift``, ``clip`` and ``operations``, see
-            :class:`~accel.compiler.ops.quantized_layers.Quantized`. It also gives the dtypes of A, B and C.
+        quantized: scales, zero points and dtypes for machines with ``post=1``, instead of ``residual``,
+            ``relu``, ``shift``, ``clip`` and ``operations``.
 
     Raises:
         ConfigError: an operation is not declared.
@@ -285,8 +283,7 @@ def weights_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str
 
 
 def has_two_zeros(workload: Workload) -> bool:
-    """Whether both operands of a product have zero points other than 0, so that bytes after their ends
-    count."""
+    """Whether both operands of a product have nonzero zero points, so that bytes after their ends count."""
     quantized = workload.epilogue
     return isinstance(quantized, Quantized) and quantized.input_zero != 0 and quantized.weight_zero != 0
 
@@ -399,8 +396,7 @@ def sums_and_result(
 ) -> tuple[Tensor, Tensor]:
     """Return the sums and the result, which without an epilogue are one tensor of low bytes.
 
-    ``total`` returns the sum of an element. Its parameters name the axes. ``after`` returns the result from
-    the sum and the indices.
+    ``total`` is as in :func:`with_epilogue`. ``after`` returns the result from the sum and the indices.
     """
     if after is None:
         sums = compute(shape, total, name=result, dtype=dtype)
