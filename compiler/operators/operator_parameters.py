@@ -28,7 +28,7 @@ class ParameterKind(Enum):
     """The order of additions in float32: left, right or apart."""
     RESIDUAL_OPERATION = "residual operation"
     OPERATIONS = "operations"
-    """Declared operations with their operands, as texts such as ``absdiff=7``. The command line takes them in
+    """Declared operations with their operands, as texts such as ``max=7``. The command line takes them in
     one option or several."""
     RECORD = "record"
     """Several parameters in one argument. Outside of Python, they are separate."""

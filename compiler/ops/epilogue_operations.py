@@ -1,8 +1,8 @@
 """Declared operations in the epilogue of an operator, and their form as text.
 
-For example, ``"absdiff=7,mulhr=channel"`` replaces each sum by ``absdiff(sum, 7)``, and the result by
-``mulhr(result, operand0[channel])``. ``operand0`` is an input with one int32 value per channel, as the bias.
-Several inputs have the names ``operand0``, ``operand1`` and so on, in order.
+For example, ``"max=7,mul=channel"`` replaces each sum by ``max(sum, 7)``, and the result by ``mul(result,
+operand0[channel])``. ``operand0`` is an input with one int32 value per channel, like the bias. Further inputs
+have the names ``operand1``, ``operand2`` and so on.
 """
 
 import re
@@ -51,7 +51,7 @@ def epilogue_operations(value: object) -> tuple[EpilogueOperation, ...]:
     """Return the operations of an operator's argument.
 
     Args:
-        value: pairs, :class:`EpilogueOperation` objects, or texts such as ``"absdiff=7"``. One text may have
+        value: pairs, :class:`EpilogueOperation` objects, or texts such as ``"max=7"``. One text may have
             several operations, separated by commas.
 
     Raises:
@@ -66,7 +66,7 @@ def epilogue_operations(value: object) -> tuple[EpilogueOperation, ...]:
         if isinstance(one, str):
             found += [_checked(*_divided(text)) for text in one.split(",")]
         elif isinstance(one, EpilogueOperation):
-            found.append(one)
+            found.append(_checked(one.operation, one.operand))
         elif isinstance(one, list | tuple) and len(one) == 2 and isinstance(one[0], str | Operation):
             found.append(_checked(*one))
         else:
@@ -86,8 +86,8 @@ def _checked(operation: Operation | str, operand: object) -> EpilogueOperation:
     if isinstance(operand, str):
         if operand != CHANNEL:
             raise ShapeError(
-                f"the operand of {name} is {reprlib.repr(operand)}; it must be a number, or {CHANNEL!r} for one "
-                f"value per channel"
+                f"the operand of {name} is {reprlib.repr(operand)}; it must be a number, or {CHANNEL!r} "
+                f"for one value per channel"
             )
         return EpilogueOperation(name, CHANNEL)
     number = check_integer(f"the operand of {name}", operand, least=IMMEDIATE_LOW, most=IMMEDIATE_HIGH)

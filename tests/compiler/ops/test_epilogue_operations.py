@@ -234,10 +234,10 @@ def test_passes_are_what_the_compiler_emits(options: dict[str, Any], steps: list
 
 
 STEPS: list[dict[str, Any]] = [
-    {"operations": [(GAP, 7)]},
-    {"operations": [(PRODUCT, 1 << 14)], "shift": 3},
-    {"operations": [(PRODUCT, "channel"), (GAP, "channel")], "shift": 3, "bias": True},
-    {"operations": [("mul", 3), (PRODUCT, "channel")], "shift": 3, "residual": True, "relu": True},
+    {"operations": "t_gap=7"},
+    {"operations": "t_product=16384", "shift": 3},
+    {"operations": "t_product=channel,t_gap=channel", "shift": 3, "bias": True},
+    {"operations": "mul=3,t_product=channel", "shift": 3, "residual": True, "relu": True},
 ]
 
 
