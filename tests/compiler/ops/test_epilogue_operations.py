@@ -1,7 +1,7 @@
 """Declared operations in the epilogues of operators: results, passes, predictions and refusals."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -17,6 +17,8 @@ from accel.compiler.ops.epilogue import Epilogue
 from accel.compiler.ops.epilogue_operations import EpilogueOperation, epilogue_operations
 from accel.compiler.plans.conv_model import conv_shape
 from accel.compiler.plans.conv_space import fitting_plans
+from accel.compiler.plans.gemm_model import gemm_shape
+from accel.compiler.plans.gemm_plan import GemmPlan
 from accel.compiler.plans.gemm_planner import GEMM_PLANNER
 from accel.core.config import NAMED, Config
 from accel.core.isa import Alu, Loops
@@ -272,6 +274,42 @@ def test_predictions_are_close(name: str, options: dict[str, Any], operator: str
     schedule = planner_of(workload).schedule(workload, machine, best.plan)
     taken = accel.build(schedule, machine).run(check=False).cycles
     assert best.prediction.cycles == pytest.approx(taken, rel=0.035)
+
+
+@pytest.mark.parametrize("outer", ["rows", "columns"])
+def test_loads_of_operands_at_the_start_are_predicted(outer: Literal["rows", "columns"]) -> None:
+    """With rows outermost, the operands of all columns are loaded first, each after the one before."""
+    machine = accel.machine("tiny", alu_ops=ALU_OPS, read_latency=1000)
+    plan = GemmPlan(rows=16, columns=2, depth=2, threads=2, thread_axis="depth", outer=outer)
+    found = []
+    for steps in ("add=channel", "add=channel,max=channel,add=channel,max=channel"):
+        workload = accel.gemm(32, 32, 64, operations=steps, shift=3)
+        predicted = GEMM_PLANNER.predict(gemm_shape(workload, machine.config), machine.config, plan)
+        schedule = GEMM_PLANNER.schedule(workload, machine, plan)
+        found.append((predicted.cycles, accel.build(schedule, machine).run(check=False).cycles))
+    more = [after - before for before, after in zip(*found, strict=True)]
+    assert more[1] > 3 * 1000
+    assert more[0] == pytest.approx(more[1], rel=0.1)
+
+
+@pytest.mark.parametrize("outer", ["rows", "columns"])
+def test_operands_share_the_accumulators_with_tiles(outer: Literal["rows", "columns"]) -> None:
+    """The largest tile that fits compiles, and the next larger one does not."""
+    machine = accel.machine("tiny", alu_ops=ALU_OPS, acc_bytes=1024)
+    workload = accel.gemm(64, 64, 16, operations="add=channel,max=channel,mul=channel", shift=3)
+    shape = gemm_shape(workload, machine.config)
+    verdicts = []
+    for rows in range(1, 35):
+        plan = GemmPlan(rows=rows, columns=1, depth=1, threads=1, thread_axis="rows", outer=outer)
+        fits = GEMM_PLANNER.fits(shape, machine.config, plan)
+        try:
+            accel.build(GEMM_PLANNER.schedule(workload, machine, plan), machine)
+        except ScheduleError:
+            verdicts.append((fits, False))
+        else:
+            verdicts.append((fits, True))
+    assert all(fits == compiles for fits, compiles in verdicts)
+    assert len(set(verdicts)) == 2
 
 
 # --- refusals ----------------------------------------------------------------------------------------
