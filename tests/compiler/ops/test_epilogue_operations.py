@@ -273,7 +273,7 @@ def test_predictions_are_close(name: str, options: dict[str, Any], operator: str
     best = find_candidates(workload, machine.config)[0]
     schedule = planner_of(workload).schedule(workload, machine, best.plan)
     taken = accel.build(schedule, machine).run(check=False).cycles
-    assert best.prediction.cycles == pytest.approx(taken, rel=0.035)
+    assert best.prediction.cycles == pytest.approx(taken, rel=0.05)
 
 
 @pytest.mark.parametrize("outer", ["rows", "columns"])
