@@ -32,8 +32,8 @@ _WRITES_PER_PRUNING = 64
 _TEMPORARY = ".tmp-"
 _ABANDONED_SECONDS = 3600
 """Older temporary files belong to killed processes."""
-PLAN_KIND, NETWORK_KIND, MODEL_KIND = "plans", "network", "model"
-"""Plans of a layer, a compiled network, and the output about a model's file."""
+PLAN_KIND, NETWORK_KIND, MODEL_KIND, PLACEMENT_KIND = "plans", "network", "model", "placement"
+"""Plans of a layer, a compiled network, the output about a model's file, and a placed and routed machine."""
 _LIBRARIES = ("numpy", "onnx", "onnxruntime")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 

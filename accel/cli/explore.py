@@ -123,6 +123,13 @@ def _print(spec: ExplorationSpec, found: Exploration, notes: list[str]) -> None:
             rows.append((name, f"{len(points):,}; the first: {points[0].message}"))
     if found.faults:
         rows.append(("AT FAULT", f"{len(found.faults):,}; the first: {found.faults[0].message}"))
+    if found.placement is not None and found.tools is not None:
+        rows.append(
+            (
+                "placement",
+                f"{found.placed:,} cores {found.placement.describe()}; nextpnr {found.tools.nextpnr}",
+            )
+        )
     if found.check is not None:
         rows.append(("local check", found.check.describe()))
     if found.front:
@@ -133,7 +140,7 @@ def _print(spec: ExplorationSpec, found: Exploration, notes: list[str]) -> None:
 def _front_table(found: Exploration) -> TextTable:
     text = TextTable(box=None, pad_edge=False, title=found.title, title_justify="left")
     fields = list(found.space.domains)
-    for heading in (*(one.name for one in found.objectives), *fields):
+    for heading in (*(one.label for one in found.objectives), *fields):
         text.add_column(heading, justify="right")
     for point in found.front[:_SHOWN]:
         values = [format_value(point.objectives[one.name]) for one in found.objectives]

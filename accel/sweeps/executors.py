@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from accel.base.child_processes import end_programs_on_termination, kill_programs
 from accel.base.errors import SweepError
 from accel.base.optional_extras import not_installed
 
@@ -96,10 +97,11 @@ def without_interrupts() -> Iterator[None]:
 
 
 def start_worker() -> None:
-    """Leave interrupts to the parent process, and end with it."""
+    """Leave interrupts to the parent process, and end with it. Programs that the worker runs end first."""
     from multiprocessing import parent_process  # noqa: PLC0415  # seldom needed
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_programs_on_termination(os._exit)
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
@@ -107,6 +109,7 @@ def start_worker() -> None:
 
 def _exit_after(parent: Any) -> None:
     parent.join()
+    kill_programs()
     os._exit(1)
 
 

@@ -46,7 +46,7 @@ def test_a_space_becomes_a_folder(accel: Shell, space: str) -> None:
         "small.points.json",
     }
     assert out.startswith("Small\n")
-    assert "cycles  block_rams  block_in  wgt_bytes\n" in out
+    assert "cycles  block_rams (18 Kbit)  block_in  wgt_bytes\n" in out
     assert "infeasible" in out
     assert "no neighbour dominates a point of the front" in out
     with (accel.folder / "small" / "small.csv").open() as file:
