@@ -87,6 +87,12 @@ def kill_programs() -> None:
             _kill(group)
 
 
+def end_programs() -> None:
+    """Kill all programs. No further one starts."""
+    _terminated.set()
+    kill_programs()
+
+
 def _kill(group: int) -> None:
     try:
         os.killpg(group, signal.SIGKILL)

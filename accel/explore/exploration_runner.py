@@ -60,6 +60,7 @@ def explore(
     max_neighbours: int | None = None,
     simulate_front: bool = False,
     progress: Progress | None = None,
+    stage: Note | None = None,
     note: Note | None = None,
     publish: Publish | None = None,
 ) -> Exploration:
@@ -73,6 +74,8 @@ def explore(
             machine is placed. 0 is no check.
         simulate_front: also simulate the front, if not simulated anyway.
         progress: called with numbers of measured points and trials.
+        stage: called while machines are placed, for example with ``3 cores left to place``, and afterwards
+            with an empty text.
         publish: called with the points so far, at most every two seconds.
 
     Raises:
@@ -88,7 +91,7 @@ def explore(
         for text in journal_remarks(log, has_missing=True):
             if note is not None:
                 note(text)
-        run = _Run(spec, log, execute, progress or (lambda _done, _all: None), publish)
+        run = _Run(spec, log, execute, progress or (lambda _done, _all: None), stage, publish)
         base = run.measure_base()
         end = run.sample(sampler.propose, sampler.batch)
         check = (
@@ -114,8 +117,10 @@ class _Run:
         log: Journal,
         execute: Execute,
         progress: Progress,
+        stage: Note | None,
         publish: Publish | None,
     ) -> None:
+        self._stage = stage or (lambda _text: None)
         self._spec, self._log, self._execute, self._progress = spec, log, execute, progress
         self._publish, self._published = publish, 0.0
         self._base: Point | None = None
@@ -363,8 +368,12 @@ class _Run:
             yield from finished(key)
         with TemporaryDirectory(prefix="accel-placement-", ignore_cleanup_errors=True) as folder:
             measure = partial(measure_placement, time_limit=options.time_limit, folder=Path(folder))
+            left = len(missing)
+            self._stage(_placements_text(left))
             for index, figures in self._execute(measure, [runs[key] for key in missing]):
                 self._log.add(missing[index], figures)
+                left -= 1
+                self._stage(_placements_text(left))
                 yield from finished(missing[index])
 
     def _total(self, points: Sequence[Point]) -> int:
@@ -440,6 +449,10 @@ class _Run:
         }
         losses = tuple(one.loss(objectives[one.name]) for one in self._spec.objectives)
         return replace(point, objectives=objectives, losses=losses)
+
+
+def _placements_text(left: int) -> str:
+    return {0: "", 1: "1 core left to place"}.get(left, f"{left:,} cores left to place")
 
 
 def _too_large(point: Point) -> str | None:

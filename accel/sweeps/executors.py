@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from accel.base.child_processes import end_programs_on_termination, kill_programs
+from accel.base.child_processes import end_programs, end_programs_on_termination
 from accel.base.errors import SweepError
 from accel.base.optional_extras import not_installed
 
@@ -109,7 +109,7 @@ def start_worker() -> None:
 
 def _exit_after(parent: Any) -> None:
     parent.join()
-    kill_programs()
+    end_programs()
     os._exit(1)
 
 
@@ -154,6 +154,10 @@ def _dask_client(jobs: int, scheduler: str | None, timeout: float = 30) -> Itera
         raise SweepError(f"the cluster at {scheduler!r} cannot be reached: {error}") from None
     try:
         yield client
+    except BaseException:
+        if cluster is not None:  # tasks that run cannot be cancelled
+            client.run(end_programs, on_error="ignore")
+        raise
     finally:
         client.close()
         if cluster is not None:

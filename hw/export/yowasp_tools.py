@@ -38,9 +38,12 @@ def run_tool(
         DesignError: the program reports an error.
         EngineError: it cannot be run, or another process ended it.
     """
-    with tempfile.TemporaryFile() as log:
+    with tempfile.TemporaryFile() as log, tempfile.TemporaryDirectory(dir=folder.resolve()) as scratch:
+        environment = os.environ | {"TMPDIR": scratch}  # a program that is killed leaves its files
         try:
-            done = run_program([str(path), *arguments], folder=folder, output=log, watch=watch)
+            done = run_program(
+                [str(path), *arguments], folder=folder, environment=environment, output=log, watch=watch
+            )
         except OSError as error:
             raise EngineError(f"{path.name} cannot be run: {error.strerror}") from None
         if done.returncode < 0:

@@ -292,11 +292,15 @@ def test_points_are_published_while_others_are_placed(
     monkeypatch.setattr(exploration_runner, "_PUBLISH_SECONDS", -1.0)
     numbers: list[int] = []
     done: list[int] = []
+    stages: list[str] = []
     found = explore(
         small(objectives=TIMED),
         publish=lambda now: numbers.append(len(now.measured)),
         progress=lambda count, _total: done.append(count),
+        stage=stages.append,
     )
+    assert stages[:4] == ["1 core left to place", "", "15 cores left to place", "14 cores left to place"]
+    assert stages[-2:] == ["1 core left to place", ""]
     assert len(set(numbers)) > 10
     assert sorted(numbers) == numbers
     assert numbers[-1] == len(found.measured)

@@ -124,6 +124,21 @@ def test_programs_of_workers_end_with_their_parent(how: signal.Signals, tmp_path
     _until(lambda: not any(_alive(pid) for pid in programs))
 
 
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="POSIX process groups")
+def test_programs_of_an_own_cluster_end_with_an_interrupt(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    script, seen = tmp_path / "slow.py", tmp_path / "seen"
+    script.write_text(_SLOW_PROGRAM.replace("in_processes", "on_dask"))
+    seen.mkdir()
+    process = subprocess.Popen([sys.executable, script, seen], stderr=subprocess.DEVNULL)
+    _until(lambda: len(list(seen.iterdir())) == 2)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=120)
+    programs = [int(path.name) for path in seen.iterdir()]
+    _until(lambda: not any(_alive(pid) for pid in programs))
+    assert len(list(seen.iterdir())) == 2, "no further program started"
+
+
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
