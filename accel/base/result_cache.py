@@ -1,8 +1,8 @@
 """A cache of the compiler's results on disk.
 
-The key of an entry covers everything that its result depends on, with the package's source files. Content is
-data, such as JSON, and never executed. Several processes may share a folder: an entry is complete or absent,
-and a damaged one counts as absent.
+The key of an entry covers everything that its result depends on. For compilations that includes the package's
+source files (:func:`cache_key`). Content is data, such as JSON, and never executed. Several processes may
+share a folder: an entry is complete or absent, and a damaged one counts as absent.
 """
 
 import hashlib

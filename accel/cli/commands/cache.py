@@ -11,11 +11,12 @@ from accel.cli.declared_options import json_option
 @json_option
 @runs("accel.cli.cache:cache")
 def cache() -> None:
-    """Show or clear the cache of plans and networks.
+    """Show or clear the cache of plans, networks and placements.
 
     The compiler keeps the plans that it has chosen, and 'accel compile' and
-    'accel run' whole networks, so that compiling again is reading. An entry
-    counts only for the source files that wrote it. The least recently used
+    'accel run' whole networks, so that compiling again is reading. Such an
+    entry counts only for the source files that wrote it. 'accel explore' keeps
+    the placements of cores, by hardware, seed and versions of the tools. The least recently used
     entries make room for new ones. The folder is accel/results in
     $XDG_CACHE_HOME or ~/.cache, or $ACCEL_CACHE. ACCEL_CACHE=off and
     'accel --no-cache COMMAND' turn the cache off.
