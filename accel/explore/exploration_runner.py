@@ -364,8 +364,9 @@ class _Run:
             for key in runs
             if key not in self._log.known or not is_final(self._log.known[key], options.time_limit)
         ]
-        for key in runs.keys() - set(missing):
-            yield from finished(key)
+        for key in runs:
+            if key not in missing:
+                yield from finished(key)
         with TemporaryDirectory(prefix="accel-placement-", ignore_cleanup_errors=True) as folder:
             measure = partial(measure_placement, time_limit=options.time_limit, folder=Path(folder))
             left = len(missing)
