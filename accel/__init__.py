@@ -30,8 +30,7 @@ errors      AccelError, and below it: ConfigError, GraphError, ProgramError,
 modules     te, views, debug, sweeps, operations, benchmarks
 ==========  ==============================================================
 
-The command line has the same functions: ``accel --help``. Modules are imported when they are first used, so
-that ``import accel`` is fast.
+The command line has the same functions: ``accel --help``. Modules are imported on first use.
 """
 
 import sys
@@ -219,17 +218,17 @@ _NAMES = {
     "accel.sweeps": ("sweep",),
     "accel.tuning": ("tune",),
 }
-"""Modules, and what of them is found here."""
+"""The names of this package by module."""
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = ("benchmarks", "debug", "operations", "sweeps", "te", "views")
 """Modules that need no import of their own."""
 _HELP_FRAMES = 3
-"""Number of callers of ``dir`` among which pydoc is: two functions of inspect, then pydoc."""
+"""pydoc is the third caller of ``dir``, after two functions of inspect."""
 
 if not TYPE_CHECKING:  # or checkers would take any name
 
     def __getattr__(name: str) -> object:
-        """What has not been used before."""
+        """Import a name on its first use."""
         if name in _MODULES:
             return import_module(f"accel.{name}")
         if name not in _HOMES:
@@ -239,11 +238,11 @@ if not TYPE_CHECKING:  # or checkers would take any name
         return found
 
     def __dir__() -> list[str]:
-        """Return the API, and nothing for ``help(accel)``: it would print 4,000 lines about every name."""
+        """Return the API, but nothing for ``help(accel)``, which would print 4,000 lines."""
         return [] if _is_called_by_help() else sorted({*__all__, *_MODULES})
 
     def _is_called_by_help() -> bool:
-        """Return whether pydoc asks, which calls ``inspect.getmembers`` and that ``dir``."""
+        """pydoc calls ``inspect.getmembers``, which calls ``dir``."""
         frame = sys._getframe(2)  # of the caller of __dir__
         for _ in range(_HELP_FRAMES):
             if frame is None:

@@ -1,4 +1,4 @@
-"""Functions with the names of commands: ``accel.check`` does what ``accel check`` does, and so on."""
+"""Functions named like commands: ``accel.check`` does what ``accel check`` does."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -77,12 +77,12 @@ def lockstep(
     """Run a program on the simulator and on the hardware, and compare all cycles, events and memories.
 
     For example, ``accel.lockstep(program).equal`` is True. The first call for a machine builds the hardware
-    model, which takes about 40 s.
+    model in about 40 s.
 
     Args:
         inputs: arrays by name. Missing ones are random.
         seed: of random inputs, scratchpad contents and hostile memory.
-        engine: simulates the hardware. The default is the fastest one for the platform.
+        engine: simulates the hardware, by default the fastest one for the platform.
         hostile: let the hardware's memory answer late and refuse at random, and compare memory alone.
 
     Raises:

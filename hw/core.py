@@ -54,8 +54,8 @@ def simulation_ports(config: Config) -> dict[str, Any]:
 class Core(wiring.Component):
     """The synthesizable top: AXI4 manager ``m_axi_*``, AXI4-Lite subordinate ``s_axi_*``, interrupt ``irq``.
 
-    One clock and one synchronous active-high reset. For simulation, ``observed`` adds ``observation_ports``,
-    and ``named`` texts for waves.
+    It has one clock and one synchronous active-high reset. For simulation, ``observed`` adds
+    ``observation_ports``, and ``named`` texts for waves.
     """
 
     def __init__(self, config: Config, *, observed: bool = False, named: bool = False) -> None:

@@ -20,7 +20,7 @@ from accel.hw.units.token_counters import TokenCounters
 
 
 class Parts(Struct, frozen=True):
-    """The submodules of a core. Unit conditions have one bit per unit."""
+    """Conditions of units have one bit per unit."""
 
     control: Control
     fetch: Fetch
@@ -40,22 +40,18 @@ class Parts(Struct, frozen=True):
 
     @property
     def waiting(self) -> Value:
-        """The queue has a head."""
         return Cat(queue.issue.valid for queue in self.queues.values())
 
     @property
     def occupied(self) -> Value:
-        """An instruction is in flight."""
         return Cat(unit.retirement.occupied for unit in self.units.values())
 
     @property
     def retiring(self) -> Value:
-        """An instruction retires."""
         return Cat(unit.retirement.valid for unit in self.units.values())
 
     @property
     def lacking(self) -> Value:
-        """The head of the queue lacks a token."""
         return Cat(unit.lacking for unit in self.units.values())
 
     @property
@@ -71,7 +67,6 @@ class Parts(Struct, frozen=True):
 
     @property
     def offers(self) -> Value:
-        """The bus has not taken an offered address or beat."""
         return self.port.arvalid | self.store.sending
 
     @property

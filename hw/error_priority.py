@@ -1,6 +1,6 @@
 """The errors of a cycle by priority: by unit, then by age, and deadlock last.
 
-Errors count only while ``RunControl.going`` is set. Conditions here omit it, since it would close a
+Errors count only while ``RunControl.going`` is set. Conditions here omit it, which would close a
 combinational loop through all units.
 """
 
@@ -15,7 +15,6 @@ from accel.hw.units.token_counters import token_counters
 Error = tuple[Value, Value | Cause, Value]
 """Condition, cause, and index of the instruction."""
 Event = tuple[Value, Cause]
-"""Condition and cause."""
 
 
 def events_of(parts: Parts) -> list[Event]:
@@ -59,7 +58,7 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
 
 
 def _deadlock(parts: Parts) -> Value:
-    """Nothing is in flight, fetch and bus are idle, and each unit's next instruction lacks a token."""
+    """Nothing is in flight, fetch and bus are idle, and each unit's head lacks a token."""
     fetch, port = parts.fetch, parts.port
     at_work = (
         parts.occupied.any()
@@ -71,7 +70,7 @@ def _deadlock(parts: Parts) -> Value:
 
 
 def places_of(parts: Parts) -> list[tuple[Value, Value]]:
-    """Return where the oldest instruction in progress may be: whether each place has one, and its index."""
+    """Return each place of the oldest instruction in progress: whether it has one, and its index."""
     fetch, dispatch = parts.fetch, parts.dispatch
     places: list[tuple[Value, Value]] = [
         (fetch.more | dispatch.busy, Mux(dispatch.busy, dispatch.oldest, fetch.next))

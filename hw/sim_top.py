@@ -5,7 +5,5 @@ from accel.hw.core import Core
 
 
 class SimTop(Core):
-    """``Core`` with observation ports. ``named`` adds wave texts."""
-
     def __init__(self, config: Config, *, named: bool = False) -> None:
         super().__init__(config, observed=True, named=named)

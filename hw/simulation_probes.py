@@ -16,12 +16,9 @@ from accel.hw.units.run_control import MAX_CYCLES_BITS, RunControl
 
 
 def observation_ports(config: Config) -> dict[str, Any]:
-    """Return the simulation ports.
-
-    ``pre_*`` writes an element. ``peek_*`` requests one between runs. ``peek_*_data`` shows it one cycle
+    """``pre_*`` writes an element. ``peek_*`` requests one between runs. ``peek_*_data`` shows it one cycle
     later, in software's layout. ``access_count`` is number ``access_select`` of ``access_names``, since the
-    start of the run.
-    """
+    start of the run."""
     ports: dict[str, Any] = {
         "running": Out(1),
         "cycle": Out(MAX_CYCLES_BITS),

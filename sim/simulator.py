@@ -1,7 +1,7 @@
 """A simulated run: first function, then timing.
 
 Functional execution finds faults in micro-ops, the timing model the earliest error. After an error, memory
-has the data of all bursts that the write port granted, as on the machine.
+has the data of all granted write bursts, as on the machine.
 """
 
 from bisect import bisect_right
@@ -26,7 +26,7 @@ from accel.sim.timing.timing_run import TimingRun
 
 
 class Simulation(Struct, frozen=True, kw_only=True):
-    """The result of a run. ``timing`` is None for functional execution."""
+    """``timing`` is None for functional execution."""
 
     functional: FunctionalRun
     timing: TimingRun | None
@@ -96,7 +96,7 @@ def simulate(
 
 
 def _run_until(timing: TimingRun, instructions: Sequence[Instruction], executor: Executor) -> None:
-    """Execute the instructions started before the end, STOREs as far as their bursts were granted."""
+    """Execute the instructions started before the end, STOREs only as far as bursts were granted."""
     assert timing.stop is not None
     granted: Counter[int] = Counter()
     for log in timing.logs:

@@ -1,7 +1,6 @@
-"""The parts of a machine that take LUTs and flip-flops, as numbers that follow from its fields.
+"""The parts of a machine that take LUTs and flip-flops, as numbers.
 
-Each feature counts bits or cells of one kind of part, so that a sum with weights above zero predicts the
-LUT slots and the flip-flops of the whole.
+Each feature counts bits or cells of one kind of part.
 """
 
 from math import log2
@@ -172,7 +171,6 @@ LUT_FEATURES = (
     "tables",
     "scratchpad address bits",
 )
-"""Features that the prediction of LUT slots uses."""
 FLIP_FLOP_FEATURES = (
     "core",
     "post",
@@ -191,4 +189,3 @@ FLIP_FLOP_FEATURES = (
     "depthwise taps",
     "dispatch stages",
 )
-"""Features that the prediction of flip-flops uses."""

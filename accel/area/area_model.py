@@ -16,9 +16,9 @@ from accel.area.memory_primitives import scratchpad_primitives
 from accel.core.config import Config, from_dict
 
 DATA = "synthesized_machines.jsonl"
-"""Synthesized machines, one JSON object in each line: fields and cells."""
+"""Synthesized machines, as lines of JSON with fields and cells."""
 FOLDS = 5
-"""Number of fits. Each holds out every fifth machine, so that each machine is held out once."""
+"""Number of fits. Each holds out other machines, a fifth of all."""
 _RIDGE = 1e-4
 """Weight of small coefficients. Features that always occur together share their effect."""
 _ALU_MULTIPLIERS = {1: 3, 2: 3, 3: 2, 4: 1, 5: 1}
@@ -50,8 +50,7 @@ class Area(Struct, frozen=True, kw_only=True):
         multipliers: multipliers of 18x18 bits, exact.
         machines: synthesized machines that the model is fitted to.
         lut_error, flip_flop_error: on machines held out from the fit.
-        outside: features of the machine that are larger than on every fitted machine, so that the errors do
-            not hold.
+        outside: features larger than on every fitted machine, for which the errors do not hold.
     """
 
     lut_slots: int
@@ -64,7 +63,7 @@ class Area(Struct, frozen=True, kw_only=True):
     outside: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prediction and its errors as plain data."""
+        """Return plain data."""
         return {
             "lut_slots": self.lut_slots,
             "flip_flops": self.flip_flops,
@@ -109,10 +108,8 @@ def synthesized_machines() -> tuple[Synthesized, ...]:
 def predict_area(config: Config) -> Area:
     """Predict the resources of a machine on an ECP5 before placement.
 
-    Block RAMs and multipliers follow from the fields exactly. LUT slots and flip-flops come from a linear
-    model of the parts of a machine. Operations of the ALU that are not VTA's are not included.
-
-    For example, ``predict_area(NAMED["ecp5"]).block_ram`` is 60.
+    Block RAMs and multipliers are exact. LUT slots and flip-flops come from a linear model of the machine's
+    parts. ALU operations other than VTA's are not included.
     """
     model = area_model()
     own = features(config.hardware)
@@ -152,7 +149,7 @@ class LinearModel(Struct, frozen=True, kw_only=True):
     """A sum of features with weights of at least zero.
 
     Attributes:
-        weights: by feature. Features with a weight of zero are left out.
+        weights: by feature, without zeros.
         error: on machines held out from a fit.
     """
 
@@ -164,7 +161,7 @@ class LinearModel(Struct, frozen=True, kw_only=True):
 
 
 class AreaModel(Struct, frozen=True, kw_only=True):
-    """Fitted models, and the largest value of each feature among the fitted machines."""
+    """Fitted models, and the largest value of each feature among their machines."""
 
     lut: LinearModel
     flip_flop: LinearModel

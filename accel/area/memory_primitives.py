@@ -1,4 +1,4 @@
-"""The primitives that Yosys maps the memories of a machine to on an ECP5."""
+"""The ECP5 primitives that Yosys maps a machine's memories to."""
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from accel.core.scratchpad_specs import UOP
 _BLOCK_RAM_WORDS = {1: 16384, 2: 8192, 4: 4096, 9: 2048, 18: 1024, 36: 512}
 """Words of a block RAM of 18 Kbit by their width in bits."""
 _ENABLED_BITS = 9
-"""Bits with a common write enable in a block RAM with words of at least 9 bits."""
+"""Bits per write enable of a block RAM with words of at least 9 bits."""
 _BLOCK_RAM_COST, _DISTRIBUTED_COST = 128, 4
 """Yosys's costs to choose between a block RAM and distributed RAMs of 16x4 bits."""
 
@@ -36,8 +36,8 @@ def mapped(bits: int, depth: int, lane_bits: int, used_bits: int | None = None) 
     Args:
         bits: bits of a word.
         depth: words.
-        lane_bits: bits of a word with a common write enable.
-        used_bits: how many of the lowest bits are read, or None for all. Primitives without a used bit are
+        lane_bits: bits per write enable.
+        used_bits: number of low bits that are read, or None for all. Primitives without a used bit are
             removed after the choice. Such words have one write enable.
 
     For example, 512 words of 64 bits take two block RAMs of 512x36, and 16 words of 32 bits take eight

@@ -49,7 +49,6 @@ def check_folder(path: Path) -> None:
 
 
 def check_targets(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> None:
-    """Check all files before any work."""
     check_distinct(outputs, inputs)
     for path in outputs.values():
         check_writable(path)

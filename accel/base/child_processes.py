@@ -34,7 +34,7 @@ def run_program(
 ) -> "subprocess.CompletedProcess[str]":
     """Run a program, and end it and its children if an exception arises.
 
-    Standard input is ``given`` or that of this process. Both streams are captured, or written to ``output``.
+    Standard input is ``given`` or this process's. Both streams are captured, or written to ``output``.
     """
     with _lock:
         if _terminated.is_set():

@@ -116,7 +116,7 @@ class _Finder(MetaPathFinder):
 
 
 def install() -> None:
-    """Find old names before the import system, which would load modules a second time."""
+    """Find old names before the import system, which would load modules again."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 

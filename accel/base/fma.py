@@ -7,7 +7,7 @@ import numpy.typing as npt
 def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Return ``a * b + c`` of finite float32 with one rounding.
 
-    The product is exact in float64. The sum is rounded to odd there, so that rounding it to float32 is right:
+    The product is exact in float64. The sum is rounded to odd there, so that rounding to float32 is right:
     Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to
     odd", 2008.
     """

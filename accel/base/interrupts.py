@@ -13,8 +13,8 @@ def end_at_interrupt() -> None:
     """Let an interrupt end the process immediately, without output, with exit code 130.
 
     Call it in the main thread. It changes nothing if interrupts are ignored. It also makes CPython forget an
-    earlier interrupt inside ``exec`` of a string, as in ``dataclass``, which would otherwise end the process
-    later, even if the exception was caught.
+    earlier interrupt inside ``exec`` of a string, as in ``dataclass``, which would end the process later,
+    even if caught.
     """
     exec("")  # noqa: S102
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -26,7 +26,7 @@ def end_at_interrupt() -> None:
 
 @contextmanager
 def ended_by_interrupt() -> Iterator[None]:
-    """Do so during imports, where an exception may be printed, or taken for a missing module."""
+    """Do so during imports, where an exception may be printed or taken for a missing module."""
     before = signal.getsignal(signal.SIGINT)
     end_at_interrupt()
     try:

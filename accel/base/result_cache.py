@@ -1,8 +1,8 @@
 """A cache of the compiler's results on disk.
 
 The key of an entry covers everything that its result depends on. For compilations that includes the package's
-source files (:func:`cache_key`). Content is data, such as JSON, and never executed. Several processes may
-share a folder: an entry is complete or absent, and a damaged one counts as absent.
+source files (:func:`cache_key`). Several processes may share a folder: an entry is complete or absent, and a
+damaged one counts as absent.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _TEMPORARY = ".tmp-"
 _ABANDONED_SECONDS = 3600
 """Older temporary files belong to killed processes."""
 PLAN_KIND, NETWORK_KIND, MODEL_KIND, PLACEMENT_KIND = "plans", "network", "model", "placement"
-"""Plans of a layer, a compiled network, the output about a model's file, and a placed and routed machine."""
+"""Plans of a layer, a compiled network, output about a model's file, and a placed and routed core."""
 _LIBRARIES = ("numpy", "onnx", "onnxruntime")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -154,7 +154,7 @@ def _opened(folder: Path) -> ResultCache:
 
 
 def cache_key(*parts: str | bytes) -> str:
-    """Return a key from everything that a result depends on, in a fixed order, and from this installation."""
+    """Return a key from everything that a result depends on, in a fixed order, and this installation."""
     digest = hashlib.sha256(_source_digest())
     for part in parts:
         data = part.encode() if isinstance(part, str) else part

@@ -1,7 +1,6 @@
 """Layers of well-known networks, and matrix products.
 
-The epilogue ``shift`` is a bias, a shift, and saturation to 0..127. ``scale``, for int8 networks, is a bias,
-a scale per channel, a zero point, and saturation.
+``docs/reference/networks.md`` describes the epilogues ``shift`` and ``scale``.
 """
 
 from collections import Counter
@@ -63,8 +62,8 @@ class Layer(Struct, frozen=True, kw_only=True):
     def scaled(self) -> "Layer":
         """Use the epilogue ``scale``.
 
-        Scales differ by channel, and are random with the layer's name as seed. Results of random operands
-        spread over int8.
+        Scales are random by channel, with the layer's name as seed. Results of random operands spread over
+        int8.
         """
         if self.operator in _POOLS:
             return self._scaled_pool()

@@ -1,7 +1,7 @@
 """The ``accel`` command: its subcommands, and the exit codes of errors.
 
-Exit code 0 means done and correct, 1 that the program is at fault, and 130 an interrupt. Exit code 2
-means bad input or usage, with one line on stderr.
+Exit code 0 means done and correct, 1 that the program is at fault, 2 bad input or usage with one line on
+stderr, and 130 an interrupt.
 """
 
 import gc
@@ -23,8 +23,8 @@ from accel.cli.stdout import discard_output
 
 EXIT_USAGE = 2
 _COLLECT_AFTER = 50_000
-"""Number of new objects before garbage is collected. The compiler keeps most objects, so frequent
-collections find little."""
+"""New objects before garbage is collected. The compiler keeps most objects, so frequent collections find
+little."""
 _LONGEST = 2000
 """Maximum characters of an error message. A longer one loses its middle."""
 
@@ -95,7 +95,7 @@ COMMANDS = {
         "accel.cli.commands.verilog:verilog", "Write the core as Verilog, for simulation and synthesis."
     ),
 }
-"""A summary is the first sentence of the command's help."""
+"""Commands with the first sentence of their help."""
 
 
 @click.group(

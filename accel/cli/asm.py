@@ -10,7 +10,6 @@ from accel.run.result import SCHEMA_VERSION
 
 
 def asm(file: Path, output: Path, as_json: bool) -> None:
-    """Execute the command."""
     check_targets({"-o": output}, {"FILE": file})
     image = load_assembly(file)
     image.save(output)

@@ -43,7 +43,6 @@ def bench(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Execute the command."""
     check_name("network", network, NETWORKS)
     target = machine(config, **parse_settings(settings))
     if output is not None:

@@ -44,7 +44,6 @@ def board(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Execute the command."""
     if (port is None) == (bitstream is None):
         raise AccelError("accel board takes either --port, to run something, or --bitstream")
     if file is not None and bitstream is not None:

@@ -7,7 +7,6 @@ from accel.run.result import SCHEMA_VERSION
 
 
 def cache(clear: bool, as_json: bool) -> int:
-    """Execute the command."""
     found = result_cache()
     entries = [] if found is None else found.entries()
     kinds = {kind: [one for one in entries if one.kind == kind] for kind in sorted({e.kind for e in entries})}

@@ -27,7 +27,6 @@ def check(
     certificate: Path | None,
     as_json: bool,
 ) -> int:
-    """Execute the command."""
     if certificate is not None:
         check_targets({"--certificate": certificate}, {"PATH": paths[0]})
     found = find_programs(list(paths)) if all(path.exists() for path in paths) else list(paths)
@@ -98,7 +97,6 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError],
 
 
 def _raise_if_unreadable(reports: Sequence[TokenReport | AccelError]) -> None:
-    """Raise the error of the first unreadable file, with their number."""
     errors = [report for report in reports if not isinstance(report, TokenReport)]
     if errors:
         more = f" ({len(errors) - 1} more cannot be read)" if len(errors) > 1 else ""
@@ -120,11 +118,11 @@ REPORT_KEYS = {
     "unwritten_reads": "number of instructions that read unwritten scratchpad elements, which is legal",
     "first_unwritten_reads": "the first ones, in words",
 }
-"""Keys of a report with ``--json``, in order, and their meanings."""
+"""Keys of ``--json`` in order, with meanings."""
 
 
 def undetermined(report: TokenReport) -> dict[str, str]:
-    """Return the keys that the check could not determine, with reasons."""
+    """Return undetermined keys with reasons."""
     if report.faults:
         keys = ("races", "deadlock", "left_over", "peak", "unwritten_reads")
         return dict.fromkeys(keys, "the check ends at a fault")

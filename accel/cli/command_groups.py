@@ -33,14 +33,14 @@ class Group(click.Group):
 
 @dataclass(frozen=True)
 class Entry:
-    """A command, imported on first use as ``module:name``, and the first sentence of its help."""
+    """A command as ``module:name``, and the first sentence of its help."""
 
     place: str
     summary: str
 
 
 def runs(place: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that executes ``module:name``, which help does not import."""
+    """Return a decorator that executes ``module:name``, imported only then."""
 
     def decorate(declared: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(declared)
@@ -80,7 +80,7 @@ class Commands(Mapping[str, click.Command]):
 
 
 class LazyGroup(Group):
-    """A group of :class:`Commands`. Its help and completion import no command."""
+    """A group whose help and completion import no command."""
 
     commands: Commands  # type: ignore[assignment]  # all are known beforehand, so none is added
 

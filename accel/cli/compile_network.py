@@ -172,7 +172,7 @@ def _is_float(program: NetworkProgram) -> bool:
 
 
 def _cut_rows(program: NetworkProgram) -> list[tuple[str, str]]:
-    """Return rows of the host nodes that most often end a program."""
+    """Return rows of host nodes that most often end a program."""
     cuts = network_cuts(program)[:_SHOWN_CUTS] if len(program.chains) > 1 else ()
     return [("" if number else "cut by", cut.describe()) for number, cut in enumerate(cuts)]
 

@@ -1,7 +1,6 @@
 """The cached output of ``accel compile onnx``.
 
-The key covers the model's file and the options, so that the model is not parsed. An entry has the printed
-figures, and the key of the network's own entry with the file to write.
+The key covers the model's file and the options, so that the model is not parsed.
 """
 
 import json
@@ -25,7 +24,7 @@ SECONDS_ROW = "compiled in"
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledModel:
-    """The ``--json`` object, the table's rows, and the network's key in the cache."""
+    """The ``--json`` object, the table's rows, and the key of the network's own entry."""
 
     figures: dict[str, Any]
     rows: Sequence[tuple[str, str]]

@@ -16,7 +16,6 @@ from accel.run.result import SCHEMA_VERSION
 def configs(
     name: str | None, settings: tuple[str, ...], as_markdown: bool, area: bool, as_json: bool
 ) -> None:
-    """Execute the command."""
     if as_markdown:
         if name or settings or area or as_json:
             raise click.UsageError("--markdown describes all machines; give nothing else")

@@ -27,7 +27,6 @@ def debug(
     max_cycles: int,
     max_uops: int,
 ) -> int:
-    """Execute the command."""
     check_name("backend", backend, SIMULATORS)
     program = load_program(file, settings, serial=serial)
     arrays = read_arrays(input_files(inputs))

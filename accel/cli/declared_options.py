@@ -26,11 +26,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def complete(names: Iterable[str] | Callable[[], Iterable[str]], *, files: bool = False) -> Complete:
-    """Complete a name, or a file if none matches.
-
-    Args:
-        names: may be a function that imports them on demand.
-    """
+    """Complete a name, or a file if none matches. ``names`` may be a function that imports them on demand."""
 
     def found(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
         known = names() if callable(names) else names

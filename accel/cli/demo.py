@@ -28,7 +28,7 @@ _TITLES = {
 _LINES = {"streams": 12, "asm": 12}
 _LOOP_LINES = 32
 _CHART_CYCLES = 4000
-"""With more cycles, a column's most frequent state hides transfers."""
+"""In a longer chart, a column's most frequent state hides transfers."""
 
 
 def demo(
@@ -41,7 +41,6 @@ def demo(
     config: str | None,
     as_json: bool,
 ) -> int:
-    """Execute the command."""
     if network:
         _refuse(
             {"--size": size, "--verbose": verbose or None}, "the matrix product, which --network replaces"

@@ -25,7 +25,6 @@ _MOVED = 24
 
 
 def diff(a: Path, b: Path, html: Path | None, seed: int, settings: tuple[str, ...], as_json: bool) -> int:
-    """Execute the command."""
     saved = [path.suffix == SUFFIX for path in (a, b)]
     if all(saved) and settings:
         raise AccelError("--set is given, and A and B are saved runs; it is for programs, which are run")

@@ -15,7 +15,7 @@ from accel.compiler.plans.planner import Planner, TileSide
 from accel.core.config import Config
 
 _SHOWN = 10
-"""Number of plans in the table, plus the best of each other number of virtual threads."""
+"""Plans in the table, plus the best of each other number of virtual threads."""
 
 
 def candidates_table(
@@ -26,8 +26,8 @@ def candidates_table(
 
 
 def choice_reason(candidates: Sequence[Candidate[Any]]) -> str:
-    """Explain a choice although another candidate is predicted to be faster. Empty if none is, or if plans
-    were simulated."""
+    """Explain a choice although another one is predicted to be faster. Empty if none is, or if plans were
+    simulated."""
     chosen, *others = candidates
     faster = [one for one in others if one.prediction.cycles < chosen.prediction.cycles]
     if not faster or chosen.simulated_cycles is not None:

@@ -9,7 +9,6 @@ from accel.core.isa_manual import isa_manual
 
 
 def isa(config: str, settings: tuple[str, ...], as_c: bool) -> None:
-    """Execute the command."""
     target = machine(config, **parse_settings(settings))
     notice(f"the {'header' if as_c else 'manual'} of {machine_text(target.config)}")
     write(isa_c_header(target.config) if as_c else isa_manual(target.config))

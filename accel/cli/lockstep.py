@@ -38,7 +38,6 @@ def lockstep(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Execute the command."""
     paths = [*files, *vectors]
     if not paths:
         raise click.UsageError("no program is given; give program files or --vector DIR")

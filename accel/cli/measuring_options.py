@@ -41,8 +41,7 @@ def folder_option(default: str) -> Callable[[F], F]:
 
 
 def make_folder(folder: Path, targets: Mapping[str, Path], given: Mapping[str, Path]) -> None:
-    """Make the folder of the results, and check that its files can be written and differ from ``given``
-    ones."""
+    """Make the results' folder, and check that its files can be written and differ from ``given`` ones."""
     check_distinct(targets, given)
     check_folder(folder)
     folder.mkdir(exist_ok=True)

@@ -20,8 +20,7 @@ _MAX_ARCHIVE_BYTES = 1 << 33
 
 
 def input_files(texts: tuple[str, ...], names: Sequence[str] = ()) -> dict[str, Path]:
-    """Return the files of ``--input NAME=FILE.npy`` by name. Known ``names`` may contain ``=``. Raise an
-    AccelError for another form, or a repeated name."""
+    """Return the files of ``--input NAME=FILE.npy`` by name, see :func:`named_values`."""
     return {name: Path(path) for name, path in named_values("--input", texts, _FORM, names).items()}
 
 
@@ -53,8 +52,8 @@ def array_file(array: npt.NDArray[Any]) -> bytes:
 
 
 def read_archive(option: str, path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Read a .npz file by name of array, without executing content. ``option`` is for messages. Raise a
-    ProgramError for an unreadable or too large file."""
+    """Read a .npz file without executing content. Raise a ProgramError for an unreadable or too large
+    file."""
     what = f"{option} {str(path)!r}"
     try:
         with zipfile.ZipFile(path) as archive:

@@ -20,7 +20,7 @@ from accel.compiler.ops.quantized_layers import RESIDUAL_OPERATIONS
 from accel.compiler.plans.planner import TileSide
 
 Run = Callable[[Operator, dict[str, Any], dict[str, Any]], int]
-"""Gets an operator, its arguments, and the shared options by name."""
+"""Gets an operator, its arguments, and shared options."""
 
 _TYPES: dict[ParameterKind, Any] = {
     ParameterKind.NUMBER: click.FLOAT,

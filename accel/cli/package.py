@@ -27,7 +27,6 @@ def package(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Execute the command."""
     called = _name(file if name is None else Path(name))
     check_folder(output, force=force)
     network = is_network(file)

@@ -36,7 +36,6 @@ def quantize(
     per_layer: bool,
     as_json: bool,
 ) -> int:
-    """Execute the command."""
     check_targets({"-o": output}, {"MODEL.onnx": model, "--calibrate": data})
     sizes = parse_shapes(shapes)
     normalization = [_numbers(name, text) for name, text in (("--mean", mean), ("--std", std))]

@@ -5,5 +5,4 @@ from accel.core.register_manual import c_header, registers_manual
 
 
 def registers(as_c: bool) -> None:
-    """Execute the command."""
     write(c_header() if as_c else registers_manual())

@@ -33,7 +33,6 @@ def replay(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Execute the command."""
     check_backend(backend, BACKENDS)
     check_options(backend, RunOptions(order="random" if order == "random" else "program", engine=engine))
     programs = [(str(path), program) for path, program in load_tests(list(paths))]

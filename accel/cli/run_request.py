@@ -69,7 +69,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, dict=True):
         }
 
     def machine_row(self, config: Config) -> tuple[str, str]:
-        """Return the row of the machine. That of a compiled network is no default of this command."""
+        """The machine of a compiled network is no default of this command."""
         return machine_row(config) if self.is_model else ("machine", str(config))
 
     def check(self) -> None:

@@ -29,8 +29,7 @@ _DEFAULT_SAMPLES = 1
 def run_samples(request: RunRequest, program: NetworkProgram) -> int:
     """Run a network once for each sample.
 
-    The first axis of files of inputs and outputs counts samples. An input with state starts at 0, or at a
-    file without this axis.
+    The first axis of files counts samples. State starts at 0, or at a file without this axis.
     """
     _check(request)
     graph = program.graph

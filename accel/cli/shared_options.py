@@ -56,8 +56,8 @@ def parse_settings(settings: Sequence[str]) -> dict[str, str]:
 
 
 def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = False) -> Program:
-    """Load a program, assembly text, vector or network of one program, with timing ``settings``. Raise a
-    ProgramError for an unreadable file, and a ConfigError or AccelError for a wrong setting."""
+    """Load a program, assembly text, vector or network of one program. Raise a ProgramError for an unreadable
+    file, and a ConfigError or AccelError for a wrong timing setting."""
     if is_network(path):
         from accel.network.network_file import load_network, single_program  # noqa: PLC0415  # slow to import
 
@@ -97,7 +97,6 @@ def check_name(what: str, name: str, valid: Iterable[str]) -> None:
 
 
 def critical_json(path: Sequence[Segment] | None) -> dict[str, Any] | None:
-    """Return all causes, and the longest segments."""
     return None if path is None else critical_dict(path, _SEGMENTS)
 
 

@@ -22,7 +22,7 @@ def write(text: str) -> None:
 
 
 def wrote(*paths: Path) -> None:
-    """Print names of written files on stderr, so that stdout has results only."""
+    """Name written files on stderr, so that stdout has only results."""
     with suppress(OSError):  # stderr is closed
         for path in paths:
             click.echo(f"wrote {path}", err=True)

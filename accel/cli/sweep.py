@@ -41,7 +41,6 @@ def sweep(
     scheduler: str | None,
     as_json: bool,
 ) -> int:
-    """Execute the command."""
     check_name("executor", executor, EXECUTORS)
     spec = _spec(file, workload, _values(vary), plots)
     if no_plots:

@@ -33,8 +33,8 @@ def print_json(data: dict[str, Any]) -> None:
 
 
 def show(*renderables: RenderableType, wide: bool = False) -> None:
-    """Print on stdout. In a pipe, text is plain, without wrapping and trailing blanks. ``wide`` keeps
-    tables at full width on a narrow terminal."""
+    """Print on stdout, in a pipe as plain text without wrapping and trailing blanks. ``wide`` keeps tables at
+    full width on a narrow terminal."""
     plain = not sys.stdout.isatty()
     text = io.StringIO()
     console = Console(
@@ -58,7 +58,7 @@ def terminal_width() -> int | None:
 
 @contextmanager
 def busy(what: str) -> Iterator[Callable[[str], None]]:
-    """Show a spinner, but only on a terminal. The yielded function shows the current progress."""
+    """Show a spinner on a terminal. The yielded function shows the current progress."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -31,7 +31,6 @@ def verify(
     as_json: bool,
     **rewriting: Any,
 ) -> int:
-    """Execute the command."""
     request = RewriteRequest(**rewriting)
     if backend is None:
         request.check_unused("--backend is not; only with it the network is compiled")

@@ -21,7 +21,6 @@ def verilog(
     aresetn: bool,
     as_json: bool,
 ) -> None:
-    """Execute the command."""
     from accel.hw.export.verilog import core_verilog  # noqa: PLC0415  # Amaranth takes a while to import
 
     check_targets({"-o": output}, config_file(config))

@@ -11,7 +11,7 @@ BUS = ("read_bursts", "write_bursts")
 
 
 def read_names(config: Config) -> dict[str, str]:
-    """Return the counted reads, each with the memory that it reads.
+    """Return the memory of each counted read.
 
     Each of the two copies of acc has its own read port and count.
     """
@@ -20,20 +20,14 @@ def read_names(config: Config) -> dict[str, str]:
 
 
 def write_names(config: Config) -> dict[str, tuple[str, str]]:
-    """Return the names of the counted bank writes and write enables, by scratchpad."""
+    """Return the names of bank writes and write enables by scratchpad."""
     return {name: (f"{name}_writes", f"{name}_lane_writes") for name in scratchpads_of(config)}
 
 
 def access_names(config: Config) -> tuple[str, ...]:
-    """Return the names of all counts of a machine, in order.
+    """Return the names of a machine's counts, in order.
 
-    ============================  ===================================================================
-    ``gemm`` etc.                 micro-ops by kind
-    ``inp_reads`` etc.            cycles in which a micro-op, or a slot of a STORE, reads the memory
-    ``inp_writes`` etc.           words written, summed over the banks of one copy
-    ``inp_lane_writes`` etc.      write enables of these words
-    ``read_bursts`` etc.          bursts on the bus
-    ============================  ===================================================================
+    ``docs/reference/area-and-energy.md`` describes them.
     """
     writes = [name for pair in write_names(config).values() for name in pair]
     return (*OPERATIONS, *read_names(config), *writes, *BUS)

@@ -110,7 +110,6 @@ class Cause(IntEnum):
 
 
 CAUSE_BITS = max(Cause).bit_length()
-"""Bits of a cause."""
 
 INDEX_CAUSES = {name: Cause[f"{name.upper()}_INDEX"] for name in field_specs(MicroOp)}
 """Causes of an index out of range, by micro-op field."""
@@ -199,14 +198,8 @@ def fetch_faults(program: Distinct[Instruction], config: Config) -> dict[int, Fa
 def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
     """Return the fault of an instruction before it starts, if any.
 
-    The checks, in this order:
-
-    - all instructions: neighbours of the token flags
-    - LOAD, STORE: memory id, pads, reserved fields, scratchpad range, DRAM range
-    - GEMM, MAC, ALU: ALU operation, reserved flag, micro-op range
-    - SET: memory id, zero point, taps, shift
-
-    :func:`residual_fault` and :func:`taps_fault` follow, which depend on earlier instructions.
+    ``docs/reference/isa.md`` lists the checks in order. :func:`residual_fault` and :func:`taps_fault` follow,
+    which depend on earlier instructions.
     """
     if (instruction.pop_prev or instruction.push_prev) and instruction.unit.previous is None:
         return _neighbour_fault(instruction, "previous")

@@ -47,7 +47,6 @@ class Touch(NamedTuple):
 
 
 def index_count(touches: Iterable[Touch]) -> int:
-    """Return the number of indices in arrays."""
     return sum(len(one.elements) for one in touches if not isinstance(one.elements, slice))
 
 
@@ -75,7 +74,7 @@ COLUMNS = {name: column for column, name in enumerate(field_specs(MicroOp))}
 
 
 class LoopShape(NamedTuple):
-    """The loops around micro-ops, and the operands that these index, by column."""
+    """The loops around micro-ops, and their operands by column."""
 
     iter_out: int
     iter_in: int
@@ -114,8 +113,8 @@ def loop_shape(instruction: Loops, config: Config, setting: SetAcc = NOTHING_SET
 def reached(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.intp]:
     """Return the sorted distinct indices of one operand (0 dst, 1 src, 2 wgt).
 
-    ``depth`` represents all indices beyond the scratchpad. Time and memory grow with the depth and not with
-    the iterations.
+    ``depth`` represents all indices beyond the scratchpad. Time and memory grow with the depth, not the
+    iterations.
     """
     steps = (
         (shape.iter_out, shape.factors[2 * operand]),
@@ -286,9 +285,9 @@ def element_classes(
 
 
 def residual_touches(instructions: Sequence[Instruction], config: Config) -> dict[int, Touch]:
-    """Return the elements of RES that instructions write or take, by index of the instruction.
+    """Return the written or taken elements of RES by index of the instruction.
 
-    The k-th loaded element is at index k modulo the depth. Faulty instructions access none.
+    Faulty instructions access none.
     """
     found: dict[int, Touch] = {}
     if not config.post:

@@ -1,4 +1,4 @@
-"""The C header of a machine's instructions: numbers of opcodes, memories, operations, and bits of fields."""
+"""The C header of a machine's instructions."""
 
 import re
 from collections.abc import Iterable, Iterator

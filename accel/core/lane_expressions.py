@@ -99,13 +99,13 @@ class Lane:
         return as_lane(0) - self
 
     def __lshift__(self, amount: Lane | int) -> Lane:
-        """Multiply by two to the power of the amount, which must not be negative."""
+        """Multiply by ``2**amount``. The amount must not be negative."""
         right = _amount(amount)
         corners = [a << b for a in (self.low, self.high) for b in (right.low, right.high)]
         return Lane("shift_left", (self, right), min(corners), max(corners))
 
     def __rshift__(self, amount: Lane | int) -> Lane:
-        """Divide by two to the power of the amount, which must not be negative, and round down."""
+        """Divide by ``2**amount``, and round down. The amount must not be negative."""
         right = _amount(amount)
         corners = [a >> b for a in (self.low, self.high) for b in (right.low, right.high)]
         return Lane("shift_right", (self, right), min(corners), max(corners))
@@ -244,7 +244,7 @@ def lookup(table: Sequence[int], index: Lane) -> Lane:
 
 
 def lane_sum(value: Lane) -> Lane:
-    """Return the sum over the lanes of a row of an element, in each of these lanes.
+    """Return the sum over a row's lanes, in each of them.
 
     An element has ``batch`` rows of ``block_out`` lanes. With four lanes 1, 2, 3, 4, each gets 10.
     """
@@ -253,17 +253,17 @@ def lane_sum(value: Lane) -> Lane:
 
 
 def lane_maximum(value: Lane) -> Lane:
-    """Return the largest value of the lanes of a row, in each of these lanes."""
+    """Return the largest value of a row's lanes, in each of them."""
     return Lane("lane_maximum", (value,), value.low, value.high)
 
 
 def lane_minimum(value: Lane) -> Lane:
-    """Return the least value of the lanes of a row, in each of these lanes."""
+    """Return the least value of a row's lanes, in each of them."""
     return Lane("lane_minimum", (value,), value.low, value.high)
 
 
 def rounded_shift(value: Lane, amount: Lane | int, half: Rounding = "up") -> Lane:
-    """Divide by two to the power of the amount, and round to the nearest integer.
+    """Divide by ``2**amount``, and round to the nearest integer.
 
     Args:
         amount: at least 0.

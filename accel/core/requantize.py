@@ -46,7 +46,7 @@ MAX_ADD_SHIFT = 41
 """Sums of two products and an offset have at most 43 bits."""
 ADD_SHIFT_BITS = MAX_ADD_SHIFT.bit_length()
 SATURATED = 1 << (RESULT_BITS + 1)
-"""A magnitude above all bounds even after any zero point is added."""
+"""A magnitude above all bounds, whatever the zero point."""
 _SUM_BITS = 32
 _EXPONENT_OF_ONE = 127 + MULTIPLIER_BITS - 1
 """A scale's exponent is this number minus the exponent field of the float32."""
@@ -103,7 +103,7 @@ def multipliers_and_exponents(
 
 
 class Bounds(Struct, frozen=True):
-    """The zero point that is added to a result, and its bounds. If ``low > high`` the result is ``high``."""
+    """The zero point and bounds of a result. If ``low > high`` the result is ``high``."""
 
     zero: Lane
     low: Lane
@@ -172,7 +172,7 @@ def scaled_product(product: Lane) -> Lane:
 
 
 def divided(total: Lane, bounds: Bounds) -> Lane:
-    """Return a total divided by 2 to the power of the input ``shift``, within bounds."""
+    """Return a total divided by ``2**shift``, within bounds."""
     shift = minimum(lane_input("shift", ADD_SHIFT_BITS, signed=False), MAX_ADD_SHIFT)
     return bounds.of(rounded_shift(total, shift, "even"))
 

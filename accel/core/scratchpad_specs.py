@@ -128,8 +128,7 @@ WGT = Scratchpad(
 """9 bits where ``wgt_zero=1``, because LOAD.WGT subtracts a zero point."""
 ACC = Scratchpad(name="acc", dtype="int32", axes=("batch", "block_out"), filled_by=Unit.COMPUTE)
 PAR = Scratchpad(name="par", dtype="int32", axes=("block_out", 2), filled_by=Unit.STORE, requires="post")
-"""A bias and a scale for each channel. The low 24 bits of a scale are its multiplier, the rest its
-exponent."""
+"""A bias and a scale for each channel, see ``LoadPar``."""
 RES = Scratchpad(
     name="res",
     dtype="int8",
@@ -140,7 +139,7 @@ RES = Scratchpad(
 )
 """A queue in a ring: the k-th element loaded in a run is at index k modulo the depth."""
 TABLE_BYTES = 256
-"""One for each value of a byte."""
+"""One entry for each byte."""
 TABLE_FIELD_BITS = 5
 """The field ``table`` of STOREs has the bits above ``dram_base``, less the flag ``hold``."""
 MAX_TABLES = 1 << (TABLE_FIELD_BITS - 1)

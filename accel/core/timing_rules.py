@@ -1,7 +1,6 @@
 """The numbers of the timing contract that follow from one instruction and the configuration.
 
-Simulator and hardware take every latency from here. A cycle number names the cycle in which something
-happens. A token or queue entry that is pushed in cycle t can be used in t + 1.
+Simulator and hardware take every latency from here. ``docs/reference/timing.md`` has the contract.
 """
 
 from functools import lru_cache
@@ -12,8 +11,7 @@ from accel.core.instruction_access import DramRows
 from accel.core.isa import Alu, Instruction, Loops, StoreReq
 
 TIMING_CONTRACT_VERSION = 1
-"""Increases when a program may take other cycles on the same machine. Files of measured cycles have it in
-their keys."""
+"""Increases when a program may take other cycles on the same machine."""
 FETCH_STARTUP = 1
 """Cycles from the start of a run to the first request of the fetch unit."""
 REQUEST_STARTUP = 1
@@ -41,12 +39,9 @@ def dispatch_depth(config: Config) -> int:
 
 
 def compute_depth(config: Config) -> int:
-    """Cycles from a micro-op's slot to its write into the accumulators.
+    """Cycles from a micro-op's slot to its write into the accumulators: 8 on ``vta``.
 
-    If an instruction starts in cycle t, with n slots for each micro-op, the last slot of micro-op k is in
-    ``t + n * (k + 1) - 1``, and the last write retires it in ``t + max(1, n * micro-ops) - 1 +
-    compute_depth``. For example, a GEMM of 64 micro-ops that starts in cycle 100 on ``vta`` retires in 100 +
-    64 - 1 + 8 = 171.
+    A GEMM of 64 micro-ops that starts in cycle 100 on ``vta`` retires in 100 + 64 - 1 + 8 = 171.
     """
     return _OPERAND_STAGES + config.tree_stages + _ACCUMULATE_STAGES
 
@@ -80,8 +75,7 @@ def store_depth(config: Config) -> int:
 def beat_cycles(instruction: Instruction, config: Config) -> int:
     """Cycles per beat of a transfer. The beat is on the bus in the last of them.
 
-    The store unit requantizes ``config.lanes`` bytes per cycle. Other beats take one cycle. For example,
-    8-byte beats take 4 cycles on ``ecp5-int8``, which has two lanes.
+    The store unit requantizes ``config.lanes`` bytes per cycle. Other beats take one cycle.
     """
     return config.bus_bytes // config.lanes if isinstance(instruction, StoreReq) else 1
 

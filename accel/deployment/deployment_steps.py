@@ -133,8 +133,7 @@ class Lookup(Struct, frozen=True, kw_only=True):
 
 
 class ChannelLookup(Struct, frozen=True, kw_only=True):
-    """Looks up each byte in its channel's table, over the middle axis of [outer, channels, inner]. Each
-    table has 256 results, indexed by the operand's bits."""
+    """Looks up each byte in its channel's table, over the middle axis of [outer, channels, inner]."""
 
     tables: bytes
     outer: int

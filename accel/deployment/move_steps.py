@@ -28,8 +28,7 @@ def take_steps(graph: Graph, node: Node) -> Iterator[Move]:
 
 
 def _equal_distances(indices: Sequence[int]) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield the first position, the count, the distance of positions, the first index, and the distance of
-    indices.
+    """Yield first position, count, distance of positions, first index, and distance of indices.
 
     For example, 0, 0, 1, 1, 2, 2 are the positions 0, 2, 4 and 1, 3, 5, each with the indices 0, 1, 2.
     """

@@ -1,7 +1,6 @@
-"""Exact counts of the accesses of a program, as in hardware.
+"""Exact counts of a program's accesses.
 
-The accesses of a program that ends well depend on its instructions alone, not on latencies. Simulated
-hardware counts them too, and lockstep compares both.
+If the program ends well, they depend on its instructions alone, not on latencies.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,7 +67,7 @@ class AccessCounts(Struct, frozen=True, eq=False):
         return full + self["depthwise_taps"] * config.batch * config.block_out
 
     def to_dict(self) -> dict[str, int]:
-        """Return the counts as plain data, with ``macs``."""
+        """Return the counts and ``macs`` as plain data."""
         return {"macs": self.macs} | {name: self[name] for name in count_names(self.config)}
 
 

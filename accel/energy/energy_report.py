@@ -93,7 +93,7 @@ class EnergyReport(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def rankings(self) -> dict[str, list[str]]:
-        """The components that each component exceeds, in the sense of :meth:`Energy.exceeds`.
+        """The components that each one exceeds, see :meth:`Energy.exceeds`.
 
         Only components with accesses that exceed another are listed.
         """
@@ -106,7 +106,7 @@ class EnergyReport(Struct, frozen=True, eq=False, dict=True):
         return {name: smaller for name, smaller in found.items() if smaller}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return counts, energies in picojoules and rankings as plain data."""
+        """Return counts, energies in picojoules, and rankings."""
         found: dict[str, Any] = {
             "unit": "pJ",
             "total": self.total.to_dict(),
@@ -161,8 +161,7 @@ def _lanes_energy(counts: AccessCounts, config: Config) -> Energy:
 def memory_energies(counts: AccessCounts) -> dict[str, Energy]:
     """Return the energy of each scratchpad, and of the mirror of the accumulators.
 
-    A read accesses all banks of a copy. A write goes to all copies, and for accumulators also to the mirror.
-    Each lane of requantization reads its own copy of a table.
+    ``docs/reference/area-and-energy.md`` says which bits an access moves.
     """
     config = counts.config
     bits = dict.fromkeys(memory_banks(config), 0.0)

@@ -45,9 +45,7 @@ class EnergyTable(Struct, frozen=True, kw_only=True):
     def sram_access(self, capacity: float) -> EnergyRange:
         """Return the energy of :data:`ACCESS_BITS` from an SRAM of ``capacity`` bytes.
 
-        The logarithm of the energy is interpolated linearly over that of the capacity, and extrapolated above
-        the largest published one. Below the smallest, ``high`` stays, and ``low`` falls with the square root
-        of the capacity.
+        ``docs/reference/area-and-energy.md`` has the rules for other than published sizes.
         """
         sizes = list(self.sram)
         first = self.sram[sizes[0]]

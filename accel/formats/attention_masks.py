@@ -19,8 +19,8 @@ _LEAST_SCORE_MASK = 1e4
 def mask_nodes(path: Path, samples: Sequence[Mapping[str, Array]]) -> list[str]:
     """Return the names of nodes that read or compute a mask, and name unnamed nodes of the file.
 
-    One scale cannot hold a mask and scores. For example, in ``softmax(scores + mask)`` with 0 and -inf in
-    ``mask``, the Add and the Softmax stay in float32. A mask may also be an input.
+    One scale cannot hold a mask and scores. For example, the Add and the Softmax of ``softmax(scores +
+    mask)``, with 0 and -inf in ``mask``, stay in float32. A mask may also be an input.
     """
     package = onnx()
     model = package.load(path)
@@ -48,7 +48,7 @@ def mask_nodes(path: Path, samples: Sequence[Mapping[str, Array]]) -> list[str]:
 
 
 def make_masks_finite(path: Path) -> dict[str, Array]:
-    """Replace masks by ``-1e9``, so that histograms are possible, and return the old constants."""
+    """Replace masks by ``-1e9`` for histograms, and return the old constants."""
     package = onnx()
     model = package.load(path)
     found: dict[str, Array] = {}

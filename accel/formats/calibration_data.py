@@ -18,9 +18,9 @@ PICTURES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp")
 def split_samples(inputs: Sequence[FileInput], data: Mapping[str, Array]) -> list[dict[str, Array]]:
     """Return the inputs of each calibration run.
 
-    An array may have an additional first axis, which counts runs. Otherwise its first axis is the input's,
-    and holds the samples of all runs. For example, pictures (100, 3, 32, 32) of an input (1, 3, 32, 32) are
-    100 runs, and so are states (100, 2, 1, 128) of an input (2, 1, 128).
+    An array may have an additional first axis, which counts runs. Otherwise its first axis holds the samples
+    of all runs. For example, pictures (100, 3, 32, 32) of an input (1, 3, 32, 32) are 100 runs, and so are
+    states (100, 2, 1, 128) of an input (2, 1, 128).
 
     Raises:
         ShapeError: an input lacks samples, or has them in another number, shape or dtype.
@@ -73,8 +73,8 @@ def read_folder(
 ) -> dict[str, Array]:
     """Return the samples of a folder for a model with one input.
 
-    Pictures are resized to the input's height and width, divided by 255, and normalized: ``(value - mean) /
-    std``, where ``mean`` and ``std`` are one number, or one for each channel.
+    Pictures are resized to the input, divided by 255, and normalized: ``(value - mean) / std``, where
+    ``mean`` and ``std`` are one number, or one for each channel.
 
     Raises:
         ShapeError: the model has several inputs, or one that is no picture.

@@ -31,9 +31,8 @@ _QUANTIZING = "QuantizeLinear"
 def compare_with_original(
     graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array]
 ) -> Comparison:
-    """ONNX Runtime runs the optimized file. Every tensor that the file quantizes becomes an output, and the
-    graph is evaluated from one such tensor to the next on ONNX Runtime's values. So a difference shows only
-    at the first tensor after its cause.
+    """ONNX Runtime runs the optimized file, with all quantized tensors as outputs. The graph is evaluated
+    from one of them to the next on their values. So only the first tensor after its cause shows a difference.
     """
     model = onnx().load(os.fspath(path))
     kinds = {name: node.op_type for node in model.graph.node for name in node.output}
@@ -62,7 +61,7 @@ def compare_with_original(
 
 
 class ModeDifference(Struct, frozen=True, kw_only=True):
-    """An output in which two modes of ONNX Runtime differ, in ``differing`` of ``values`` values."""
+    """An output that differs between two modes, in ``differing`` of ``values`` values."""
 
     name: str
     differing: int
@@ -79,7 +78,7 @@ class ModeDifference(Struct, frozen=True, kw_only=True):
 def compare_modes(
     graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array]
 ) -> tuple[ModeDifference, ...]:
-    """Return the outputs that differ in ONNX Runtime without and with optimizations."""
+    """Return outputs that differ in ONNX Runtime without and with optimizations."""
     model = onnx().load(os.fspath(path))
     content = model.SerializeToString()
     values = check_inputs(graph, inputs)
@@ -109,7 +108,7 @@ def compare_modes(
 
 
 def _is_comparable(graph: Graph, node: Node, kinds: Mapping[str, str]) -> bool:
-    """Return whether ONNX Runtime also has a node's result, as output or quantized tensor."""
+    """Whether ONNX Runtime also has a node's result, as output or quantized tensor."""
     if node.output in graph.outputs:
         return node.output in kinds
     kind = kinds.get(node.output, "")

@@ -18,8 +18,8 @@ from accel.graph.graph_tensor import QUANTIZED, Array, random_values
 from accel.graph.pooling_operators import AveragePool
 
 FLOAT_TOLERANCES = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
-"""Largest difference relative to the largest value of the tensor, since sums may have another order. For
-float16 it is two units in the last place."""
+"""Largest difference relative to the tensor's largest value, since sums may have another order: two units in
+the last place of float16."""
 SOFTMAX_TOLERANCE = 1
 MEAN_TOLERANCE = 1
 """ONNX Runtime's order of float32 additions depends on its memory layout."""
@@ -35,8 +35,7 @@ class TensorDifference(Struct, frozen=True, kw_only=True):
 
     Attributes:
         differing: values that differ by more than the tolerance.
-        reordered: values that differ only by the order of an addition's multiply-adds, which
-            depends on the processor.
+        reordered: values that differ only by the processor's order of an addition's multiply-adds.
         place: the index of the first differing value, if any.
     """
 
@@ -80,9 +79,7 @@ class Comparison:
 
 
 def compare(graph: Graph, inputs: Mapping[str, Array]) -> Comparison:
-    """Each node is evaluated with ONNX Runtime's values as operands, so a difference shows only at the node
-    that causes it.
-    """
+    """Each node is evaluated on ONNX Runtime's values, so only the node that causes a difference shows it."""
     values = {**graph.constants, **check_inputs(graph, inputs)}
     values.update(run_onnx_runtime(export_onnx(graph), {name: values[name] for name in graph.inputs}))
     return Comparison(
@@ -94,7 +91,7 @@ def compare(graph: Graph, inputs: Mapping[str, Array]) -> Comparison:
 
 
 def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
-    """Return random inputs: integers over their full range, floats over that of their Quantize."""
+    """Return integers over their full range, and floats over that of their Quantize."""
     rng = np.random.default_rng(seed)
     consumers = graph.consumers()
     found: dict[str, Array] = {}

@@ -1,7 +1,7 @@
 """One scale for the operands and the result of a Concat, so that it only moves integers.
 
-ONNX Runtime's quantizer gives each a scale of its own. Then each operand must be requantized for each Concat
-that reads it. For example, the last Concat of a block of DenseNet-121 has 17 operands.
+With its own scale, each operand must be requantized for each Concat that reads it. For example, the last
+Concat of a block of DenseNet-121 has 17 operands.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ import numpy as np
 from accel.formats.quantized_model import Parameters, QuantizedModel
 
 _MAX_RATIO = 2.0
-"""If other operators also read an operand, its scale grows at most by this factor: it loses one bit."""
+"""If others also read an operand, its scale grows at most by this factor: it loses one bit."""
 
 
 def share_concat_scales(model: Any) -> int:
-    """Share scales where little is lost in a QDQ model, in place, and return the number of groups."""
+    """Share scales where little is lost, in place, and return the number of groups."""
     work = _Concats(model)
     groups = work.groups()
     for group in groups:

@@ -1,7 +1,7 @@
 """Layer normalizations that exporters wrote as single operators.
 
-For example ``d = x - mean(x)``, ``d / sqrt(mean(d ** 2) + 1e-5) * scale + shift``. Quantization leaves them
-in float32: the host computes them anyway, and roundings in between would only add errors.
+For example ``d = x - mean(x)``, ``d / sqrt(mean(d ** 2) + 1e-5) * scale + shift``. They stay in float32,
+because the host computes them anyway.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from accel.formats.editable_model import EditableModel
 
 
 def normalization_nodes(model: Any) -> list[str]:
-    """Return the names of the nodes of such normalizations, and name unnamed ones."""
+    """Return the names of their nodes, and name unnamed ones."""
     work = EditableModel(model)
     found: list[Any] = []
     for division in work.of_kind("Div"):

@@ -76,7 +76,7 @@ class EditableModel:
         ]
 
     def bypass(self, node: Any, source: str) -> None:
-        """Remove a node with one output, which the producer of ``source`` computes instead."""
+        """Remove a node whose output the producer of ``source`` computes instead."""
         (output,) = node.output
         self.replace([node], [])
         for one in self.nodes:

@@ -1,10 +1,9 @@
 """Regions of elementwise functions in a quantized model, with one rounding at their end.
 
 ONNX Runtime's quantizer rounds after each operator that it knows. For example, ``x * sigmoid(x)`` has a pair
-of QuantizeLinear and DequantizeLinear before the Mul. A region that depends on a single quantized tensor is
-one table of 256 results anyway. With Clips to the range of the integers instead of the inner pairs, its
-results are the float function's, rounded once. The quantizer has removed a Relu or Clip before a pair,
-because the integers saturate at its bounds.
+of QuantizeLinear and DequantizeLinear before the Mul. With Clips to the range of the integers instead of the
+inner pairs, the results are the float function's, rounded once. The quantizer has removed a Relu or Clip
+before a pair, because the integers saturate at its bounds.
 """
 
 from typing import Any
@@ -26,7 +25,7 @@ _CONSTANT = ""
 
 
 def join_elementwise_regions(model: Any) -> int:
-    """Replace the inner pairs of a QDQ model by Clips, in place, and return their number."""
+    """Replace the inner pairs by Clips in place, and return their number."""
     work = _Regions(model)
     work.quantize_ends()
     count = work.replace_inner_pairs()
@@ -114,7 +113,7 @@ class _Regions(QuantizedModel):
         )
 
     def _root(self, name: str) -> str | None:
-        """Return the single quantized tensor on which a tensor depends, if so."""
+        """Return the only quantized tensor on which a tensor depends, or None."""
         if name not in self._roots:
             self._roots[name] = self._find_root(name)
         return self._roots[name]

@@ -9,7 +9,7 @@
 | Mul or Div by a number after a product and moves, as in attention | part of the product's weights |
 | Max or Min with a constant number | a Clip |
 
-Float results stay the same, but for rounding.
+Float results stay the same except for rounding.
 """
 
 from math import prod
@@ -26,7 +26,7 @@ _EPSILON = 1e-5
 
 
 def rewrite_float(model: Any) -> int:
-    """Rewrite a float model of opset 13 or later in place, and return the number of rewritten operators."""
+    """Rewrite a float model of opset 13 or later in place, and count rewritten operators."""
     work = EditableModel(model)
     count = _bounds(work) + _varying_biases(work) + _into_transposed_convolutions(work)
     count += _batch_norms(work, work.shapes())
@@ -142,7 +142,7 @@ def _batch_norms(work: EditableModel, shapes: dict[str, Sizes]) -> int:
 
 
 def _varying_biases(work: EditableModel) -> int:
-    """Replace a Gemm that adds a tensor by a Gemm and an Add, so that both results get a scale."""
+    """Both the Gemm's and the Add's result then get a scale."""
     count = 0
     for gemm in work.of_kind("Gemm"):
         bias, options = [*gemm.input[2:], ""][0], attributes(gemm)
@@ -162,7 +162,7 @@ def _varying_biases(work: EditableModel) -> int:
 
 
 def _biased_products(work: EditableModel, shapes: dict[str, Sizes]) -> int:
-    """Replace MatMul and Add of a vector by Gemm, whose bias is part of the integer sum."""
+    """The bias of a Gemm is part of the integer sum."""
     count = 0
     for add in work.of_kind("Add"):
         for product, bias in (tuple(add.input), tuple(reversed(add.input))):
@@ -231,7 +231,7 @@ def _factors(work: EditableModel) -> int:
 
 
 def _product_before(work: EditableModel, name: str, reader: Any) -> Any | None:
-    """Return the product with constant weights that a node reads, perhaps after moves."""
+    """Return the product with constant weights before a node and perhaps moves."""
     while work.reader(name) is reader:
         node = work.producer(name, *_MOVES, *_PRODUCTS)
         if node is None or node.op_type in _MOVES:

@@ -14,7 +14,7 @@ from accel.rewriting.transpose_cancellation import cancel_transposes
 
 
 def with_integer_operators(graph: Graph, opaque: Collection[str] = ()) -> Graph:
-    """ONNX Runtime does not treat the nodes of ``opaque`` results as their operators of the graph."""
+    """``opaque`` is that of :func:`~accel.graph.float_regions.passes_dequantize`."""
     matched = match_regions(graph, opaque, runtime_table)
     folded, _ = simplify(sum_integers(matched), [CONSTANT_FOLDING])
     plain, _ = simplify(cancel_transposes(folded), [EQUAL_QUANTIZES, PRODUCT_OF_ROWS])

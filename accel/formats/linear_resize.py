@@ -1,8 +1,8 @@
 """Linear Resizes by powers of two as depthwise convolutions, whose weights are exact in float32.
 
-Each phase of the result is a convolution of the picture. For example, a Resize by 2 with half-pixel centres
-has two phases along each axis: even rows are ``(x[k-1] + 3 x[k]) / 4``, and odd ones
-``(3 x[k] + x[k+1]) / 4``. The first and the last row repeat beyond the border.
+For example, a Resize by 2 with half-pixel centres has two phases along each axis: even rows are
+``(x[k-1] + 3 x[k]) / 4``, and odd ones ``(3 x[k] + x[k+1]) / 4``. The first and the last row repeat beyond
+the border.
 """
 
 from collections.abc import Sequence
@@ -31,17 +31,17 @@ from accel.rewriting.rule import Rule
 RESIZE_TITLE = "Resize"
 _PICTURE_RANK = 4
 _MAX_PHASES = 16
-"""Largest number of convolutions for one Resize: factors of four along both axes."""
+"""Convolutions of a Resize by four along both axes."""
 _MOST_ROUNDINGS = 8
-"""Largest number of float32 roundings of a value. ONNX Runtime's formula has five: dequantization, the
-product with a weight, and three sums."""
+"""Float32 roundings of a value. ONNX Runtime's formula has five: dequantization, the product with a weight,
+and three sums."""
 
 
 class _Phase(Struct, frozen=True, kw_only=True):
     """Every ``factor``-th value of the result along one axis.
 
-    Windows slide over the values ``indices``, which repeat at the border. The one or two ``weights`` are
-    divided by their sum.
+    Windows slide over the values ``indices``, which repeat at the border. One or two ``weights`` are divided
+    by their sum.
     """
 
     indices: tuple[int, ...]
@@ -49,7 +49,7 @@ class _Phase(Struct, frozen=True, kw_only=True):
 
 
 def _phases(size: int, factor: int, *, is_centred: bool) -> tuple[_Phase, ...]:
-    """Return the phases along an axis of ``size`` values. The weights of each have the same sum.
+    """Each phase's weights have the same sum.
 
     Result ``i`` lies at ``(i + 0.5) / factor - 0.5`` with ``is_centred``, otherwise at ``i / factor``.
     """
@@ -82,9 +82,8 @@ def _as_matrix(phases: Sequence[_Phase], size: int) -> Array:
 
 @lru_cache(maxsize=256)
 def resize_phases(operator: Foreign, shape: Shape) -> tuple[tuple[_Phase, ...], tuple[_Phase, ...]] | None:
-    """Return the phases along rows and columns of a linear Resize, or None.
-
-    They must resize a picture of small random integers as ONNX Runtime does.
+    """Return the phases along rows and columns, or None unless they resize a picture of small random integers
+    as ONNX Runtime does.
     """
     sizes = operator.sizes
     is_picture = operator.title == RESIZE_TITLE and len(shape) == len(sizes) == _PICTURE_RANK
@@ -111,10 +110,10 @@ def resize_phases(operator: Foreign, shape: Shape) -> tuple[tuple[_Phase, ...], 
 
 
 def exact_resize_factor(data: Tensor, out: Tensor, whole: int) -> np.float32 | None:
-    """Return the factor that requantizes weighted sums to the results that float32 computes.
+    """Return the factor that requantizes weighted sums to float32's results.
 
-    ``whole`` is the sum of the weights. None if results depend on the order of float32 operations, or if
-    integers round some differently.
+    ``whole`` is the sum of the weights. None if results depend on the order of operations, or if integers
+    round some differently.
     """
     means = rounded_means(data, out, whole, whole, roundings=_MOST_ROUNDINGS)
     if means is None:
@@ -188,7 +187,7 @@ def _interleaved(terms: Sequence[Term], axis: int, match: Match) -> Term:
 
 
 def _instance(rng: np.random.Generator) -> Graph:
-    """Draw a Resize of a quantized picture. Cubic ones, other factors and equal scales do not match."""
+    """Cubic Resizes, other factors and equal scales do not match."""
     draw = InstanceBuilder(rng)
     shape = (draw.integer(1, 2), draw.integer(1, 3), draw.integer(1, 5), draw.integer(1, 5))
     x = draw.byte_input(shape)

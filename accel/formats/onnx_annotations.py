@@ -18,8 +18,8 @@ class Note(Struct, frozen=True, kw_only=True):
     """The annotation of one layer.
 
     Attributes:
-        main: the node that gets all entries. The layer's other nodes get only its name.
-        made: tensors that the layer's nodes produce and that the compiled graph contains.
+        main: the node that gets all entries. Other nodes get only the layer's name.
+        made: the nodes' results that the compiled graph contains.
     """
 
     layer: str
@@ -30,7 +30,7 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 def annotated(content: bytes, notes: Sequence[Note], whole: Mapping[str, str]) -> bytes:
-    """Return a serialized model with annotations, and the entries of the ``whole`` model without prefix."""
+    """Return a serialized model with annotations. Entries of the ``whole`` model have no prefix."""
     model = onnx().ModelProto()
     model.ParseFromString(content)
     nodes = list(model.graph.node)

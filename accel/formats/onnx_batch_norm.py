@@ -14,7 +14,7 @@ _EPSILON = 1e-5
 
 
 def fold_batch_norms(model: Any) -> int:
-    """Fold each BatchNormalization of a float32 Gemm without other readers, and return their number."""
+    """Fold BatchNormalizations of float32 Gemms without other readers, and return their number."""
     graph = model.graph
     arrays = {one.name: one for one in graph.initializer}
     makers = {name: node for node in graph.node for name in node.output}

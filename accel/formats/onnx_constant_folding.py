@@ -1,4 +1,4 @@
-"""ONNX operators on constants, with which exporters compute shapes and prepare weights."""
+"""ONNX operators on constants, by which exporters compute shapes and weights."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

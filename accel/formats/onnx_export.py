@@ -15,8 +15,7 @@ from accel.graph.graph import Graph
 def export_onnx(graph: Graph, outputs: Sequence[str] | None = None) -> bytes:
     """Export a graph as a serialized ONNX model, by default with all computed tensors as outputs.
 
-    Integer operators become ONNX Runtime's: QLinearConv, QGemm, QLinearAdd and so on. Pairs of dtypes that
-    ONNX Runtime lacks are written as the same numbers in another dtype. For example, uint8 weights of an int8
-    convolution become int8 with a zero point that is 128 lower.
+    Integer operators become ONNX Runtime's, such as QLinearConv. Dtypes that it does not combine are
+    converted: uint8 weights of an int8 convolution become int8 with a zero point that is 128 lower.
     """
     return Exporter(graph).model(outputs)

@@ -30,7 +30,7 @@ class Exporter:
         self._constants: dict[str, Array] = dict(graph.constants)
         self._names = Names(graph.tensors)
         self._is_open = False
-        """Whether the sizes of inputs stay open."""
+        """Whether inputs' sizes stay open."""
 
     def model(self, outputs: Sequence[str] | None = None) -> bytes:
         helper = self._onnx.helper
@@ -126,7 +126,7 @@ class Exporter:
         ]
 
     def as_type(self, name: str, dtype: str) -> list[str]:
-        """Return the names of a tensor's values, scale and zero point, converted to int8 or uint8."""
+        """Return the names of values, scale and zero point, converted to int8 or uint8."""
         tensor = self.tensor(name)
         if tensor.dtype == dtype:
             return [name, *self.pair(tensor)]
@@ -141,9 +141,9 @@ class Exporter:
         return [turned, *self.pair(tensor, shift, dtype)]
 
     def through_floats(self, node: Node, middle: Callable[[str], str]) -> None:
-        """Write a node as DequantizeLinear, the nodes that ``middle`` writes, and QuantizeLinear.
+        """Write a node as DequantizeLinear, nodes that ``middle`` writes, and QuantizeLinear.
 
-        ``middle`` gets the name of the float operand and returns that of the float result.
+        ``middle`` gets the float operand's name and returns that of the float result.
         """
         source, out = self.tensor(node.inputs[0]), self.tensor(node.output)
         numbers = self.write("DequantizeLinear", [source.name, *self.pair(source)])

@@ -20,7 +20,7 @@ OLDEST_OPSET = 10
 CONVERTED_OPSET = 7
 """ONNX's version converter brings these models to :data:`OLDEST_OPSET`."""
 MICROSOFT = "com.microsoft"
-"""The domain of ONNX Runtime's own operators, for example QLinearAdd."""
+"""The domain of ONNX Runtime's operators, for example QLinearAdd."""
 
 
 class FileNode(Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class FileNode(Struct, frozen=True, kw_only=True):
         opset: the version of its domain.
         inputs, outputs: tensor names, empty for omitted ones.
         attributes: numbers, strings, arrays, lists of them, and subgraphs as ``onnx.GraphProto``.
-        captured: tensors outside of the subgraphs that these read.
+        captured: outer tensors that the subgraphs read.
     """
 
     name: str
@@ -66,10 +66,7 @@ _UNPACKED = {"int4": "int8", "uint4": "uint8"}
 
 
 class FileInput(Struct, frozen=True, kw_only=True):
-    """A declared input.
-
-    A size is a number, the name of an open size, or None for one without a name.
-    """
+    """A declared input. A size is a number, the name of an open size, or None for one without name."""
 
     name: str
     dtype: str
@@ -77,7 +74,7 @@ class FileInput(Struct, frozen=True, kw_only=True):
 
 
 class File(Struct, frozen=True, kw_only=True):
-    """A model, with the names of its ``four_bit`` constants."""
+    """A model. ``four_bit`` are names of constants."""
 
     name: str
     inputs: tuple[FileInput, ...]
@@ -150,7 +147,6 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
 
 
 def captured(graph: Any) -> list[str]:
-    """Return the outer tensors that a subgraph reads."""
     made = {one.name for one in (*graph.input, *graph.initializer)}
     found: list[str] = []
     for node in graph.node:
@@ -283,7 +279,7 @@ class _Reader:
         return None
 
     def _check_subgraph(self, graph: Any, what: str) -> None:
-        """Refuse large or external constants, for ONNX Runtime reads subgraphs itself."""
+        """Refuse large or external constants, which ONNX Runtime would read itself."""
         attributes = [one for node in graph.node for one in node.attribute]
         for one in (*graph.initializer, *(a.t for a in attributes if a.HasField("t"))):
             if one.data_location == self._package.TensorProto.EXTERNAL:

@@ -31,7 +31,7 @@ def obstacle(node: FileNode) -> str:
 
 
 def import_foreign(importer: Importer, node: FileNode) -> None:
-    """Import a node as one foreign operator for each used output, with the shape of a run on zeros."""
+    """Import one foreign operator for each used output, with the shape of a run on zeros."""
     varying = [name for name in node.reads if importer.array(name) is None]
     _check_constants(importer, node)
     operands = [importer.operand(name) for name in varying]
@@ -80,8 +80,8 @@ def _probed(
 ) -> tuple[str, Array]:
     """Return the model of one output of a node, and its result for one run.
 
-    ONNX Runtime refuses a branch that does not fit the sizes, even if no run takes it. For example,
-    silero-vad has a branch for each sampling rate. Such a model gets operands of open sizes.
+    ONNX Runtime refuses branches that do not fit the sizes, even if no run takes them, as in silero-vad with
+    a branch for each sampling rate. Such models get operands of open sizes.
     """
     run = _run_both if node.kind == "If" and node.inputs[0] in varying else _run_once
     model = _model(importer, node, varying, tensors, output)
@@ -122,7 +122,7 @@ def _run_both(model: str, tensors: Sequence[Tensor]) -> Array:
 
 
 def _run_once(model: str, tensors: Sequence[Tensor]) -> Array:
-    """Return the result for zeros, or for ones where only zeros are refused and the shape is fixed.
+    """Return the result for zeros, or for ones if zeros are refused and the shape is fixed.
 
     Raises:
         OpenShapeError: it is no tensor, or its shape depends on values.
@@ -146,10 +146,7 @@ def _run_once(model: str, tensors: Sequence[Tensor]) -> Array:
 
 
 def _has_fixed_shape(model: str, shape: Shape) -> bool:
-    """Return whether shape inference finds this shape for all values.
-
-    For example, a division of int32 by zeros is refused, and its result has the shape of its operands.
-    """
+    """Whether shape inference finds this shape, for example for a division of int32, which refuses zeros."""
     inferred = onnx().shape_inference.infer_shapes(onnx().load_from_string(base64.b64decode(model)))
     (result,) = inferred.graph.output
     sizes = [dim.dim_value for dim in result.type.tensor_type.shape.dim]
@@ -223,7 +220,7 @@ def encoded(
     outputs: Sequence[str],
     opsets: Mapping[str, int],
 ) -> str:
-    """Return a model in base64. Inputs have a dtype and a shape, None for an open size."""
+    """Return a model in base64. Inputs have dtype and shape, None for an open size."""
     helper = onnx().helper
     declared = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
@@ -239,8 +236,7 @@ def encoded(
 def foreign_operator(
     title: str, nodes: list[Any], constants: Mapping[str, Array], operands: Sequence[Tensor]
 ) -> Foreign:
-    """Return ONNX nodes from ``x0``, ``x1`` and so on to ``y`` as one operator, with the constants that they
-    use.
+    """Return ONNX nodes from ``x0``, ``x1`` and so on to ``y`` as one operator, with their constants.
 
     ONNX Runtime runs them once on zeros.
     """

@@ -32,7 +32,7 @@ Shapes = Mapping[str, Sequence[int]]
 def load_onnx(
     path: str | os.PathLike[str], *, batch: int | None = None, shapes: Shapes | None = None
 ) -> Graph:
-    """Import a file, with the arguments and errors of :func:`accel.load_onnx`."""
+    """Arguments and errors are those of :func:`accel.load_onnx`."""
     return import_file(read_file(path), batch=batch, shapes=shapes)
 
 
@@ -50,10 +50,7 @@ def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None =
 
 
 def _is_opaque(node: FileNode) -> bool:
-    """Whether ONNX Runtime treats a node otherwise than its graph operator.
-
-    For example, Flatten is a Reshape in the graph, but ONNX Runtime moves a Quantize only through Reshape.
-    """
+    """For example, Flatten is a Reshape in the graph, but ONNX Runtime moves no Quantize through it."""
     return node.kind in _OPAQUE or (node.kind == "MaxPool" and node.opset < 12)
 
 

@@ -1,4 +1,4 @@
-"""Resolve tensors and constants of an ONNX file, and build the graph."""
+"""The construction of a graph from an ONNX file."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -145,7 +145,7 @@ class Importer:
         return found
 
     def operand(self, name: str) -> str:
-        """Return the graph's name of a tensor of the file."""
+        """Return the graph's name of the file's tensor."""
         name = self.aliases.get(name, name)
         if name not in self.builder.tensors:
             if name not in self.arrays:
@@ -182,7 +182,7 @@ class Importer:
         return self.builder.require_quantization(name, self.quantization(node, scale, zero, dtype, axis))
 
     def result(self, node: FileNode, scale: int, zero: int | None, default: str) -> dict[str, Any]:
-        """Return dtype and quantization for :meth:`emit`. Without a zero point, the dtype is ``default``."""
+        """Return arguments of :meth:`emit`. Without a zero point, the dtype is ``default``."""
         zeros = None if zero is None else self.constant(node, zero, "the zero point")
         dtype = default if zeros is None else zeros.dtype.name
         return {"dtype": dtype, "quantization": self.quantization(node, scale, zero, dtype)}
@@ -201,9 +201,7 @@ class Importer:
     ) -> str:
         """Add an operator, or its values if all operands are constants, and return the result's name.
 
-        Args:
-            inputs: names from :meth:`operand`.
-            output: by default the node's first output.
+        ``output`` is the node's first output by default.
         """
         name = node.outputs[0] if output is None else output
         label = node.name if output is None else f"{node.name}/{output}"

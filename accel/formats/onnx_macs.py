@@ -22,7 +22,7 @@ _MATRIX_PRODUCTS = {
 
 
 def node_macs(node: FileNode, operands: Sequence[Shape | None], result: Shape) -> int:
-    """Return the nominal MACs of a node, or 0 if its operator is not counted.
+    """Return nominal MACs, or 0 for operators that are not counted.
 
     For example, an LSTM of 12 steps with W (1, 32, 16) and R (1, 32, 8) has ``12 * (512 + 256)``.
     """

@@ -38,7 +38,7 @@ def _average_pool(exporter: Exporter, node: Node) -> None:
 
 
 def _dilated(exporter: Exporter, node: Node, ends: Sequence[str]) -> None:
-    """QLinearAveragePool has no dilations, so Gather first copies each window's values together."""
+    """QLinearAveragePool has no dilations, so Gather first copies windows' values together."""
     operator, source = node.operator, exporter.tensor(node.inputs[0])
     assert isinstance(operator, AveragePool)
     windows, data = operator.windows, source.name

@@ -163,7 +163,7 @@ def _qgemm(importer: Importer, node: FileNode) -> None:
     attributes = node.attributes
     alpha = np.float32(attributes.get("alpha", 1.0))
     data = _matrix(importer, node, importer.quantized(node, 0, 1, 2), transposed=attributes.get("transA"))
-    # transpose before attaching the scales, which belong to the columns
+    # transpose before attaching scales, which belong to columns
     weights = _matrix(importer, node, importer.operand(node.inputs[3]), transposed=attributes.get("transB"))
     dtype = importer.builder.tensors[weights].dtype
     weights = importer.builder.require_quantization(weights, importer.quantization(node, 4, 5, dtype, 1))

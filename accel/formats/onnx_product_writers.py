@@ -61,7 +61,7 @@ def _conv(exporter: Exporter, node: Node) -> None:
 
 @writer(ConvTranspose)
 def _conv_transpose(exporter: Exporter, node: Node) -> None:
-    """Spread integer data for a convolution, since ONNX has no integer ConvTranspose."""
+    """Spread data for a convolution, since ONNX has no integer ConvTranspose."""
     operator, out = node.operator, exporter.tensor(node.output)
     assert isinstance(operator, ConvTranspose)
     _require_scales(node, operator)
@@ -139,7 +139,7 @@ def _add_bias(exporter: Exporter, node: Node, sums: str, rank: int) -> None:
 
 
 def _channel_by_channel(exporter: Exporter, node: Node, left: Sequence[str], dtype: str) -> None:
-    """Write one convolution per channel, since ONNX Runtime supports a single weight zero point."""
+    """ONNX Runtime supports a single zero point of weights."""
     operator, out, weights = node.operator, exporter.tensor(node.output), exporter.tensor(node.inputs[1])
     assert isinstance(operator, Conv)
     kernel = exporter.values(node.inputs[1])

@@ -63,7 +63,7 @@ def _resize(importer: Importer, node: FileNode) -> None:
 def _nearest_indices(
     importer: Importer, node: FileNode, tensor: Tensor
 ) -> tuple[tuple[int, ...], ...] | None:
-    """Run a nearest Resize on index numbers, and return the indices along each axis."""
+    """Run a nearest Resize on indices, and return those along each axis."""
     if tensor.size > _MAX_EXACT_FLOAT32:
         return None
     numbers = np.arange(tensor.size, dtype=np.float32).reshape(tensor.shape)

@@ -1,9 +1,7 @@
 """Execution of models in ONNX Runtime, exact on every processor.
 
-On x86 processors without VNNI, ONNX Runtime adds two products of uint8 activations and int8 weights in 16
-bits, which can saturate (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html).
-Products of uint8 and uint8 are exact everywhere. So on such a processor this module adds 128 to int8 weights
-and their zero point, which gives the same model in uint8.
+On x86 processors without VNNI, sums of uint8 by int8 products can saturate, see docs/explain/networks.md. So
+this module adds 128 to int8 weights and their zero point there, which gives the same model in uint8.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +38,7 @@ def run_onnx_runtime(
 
 class Runner(Protocol):
     def __call__(self, inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
-        """Return outputs by name, by default all."""
+        """Return all outputs by default."""
 
 
 def has_onnx_runtime() -> bool:
@@ -48,10 +46,8 @@ def has_onnx_runtime() -> bool:
 
 
 def open_onnx_runtime(content: bytes, *, optimized: bool = False) -> Runner:
-    """Load a model on the CPU, with runs limited by :mod:`accel.graph.run_time_limit`.
-
-    ``optimized`` uses one thread, and all graph optimizations except those that make integer operators from
-    DequantizeLinear and QuantizeLinear.
+    """Load a model on the CPU. ``optimized`` uses one thread, and all graph optimizations except those that
+    make integer operators of QDQ regions.
     """
     try:
         import onnxruntime  # noqa: F401, PLC0415
@@ -80,12 +76,12 @@ def _refusal(error: Exception) -> GraphError:
 def run_optimized(
     content: bytes, inputs: Mapping[str, Array], outputs: list[str]
 ) -> tuple[dict[str, Array], dict[str, str]]:
-    """Run a model once with all graph optimizations, for int8 as for uint8.
+    """Run a model once with all graph optimizations.
 
-    ``session.qdqisint8allowed`` makes integer operators of DequantizeLinear, operator and QuantizeLinear.
+    ``session.qdqisint8allowed`` makes integer operators of QDQ regions for int8 as for uint8.
 
     Returns:
-        The outputs by name, and for each tensor the operator that computes it in the optimized model.
+        The outputs by name, and the operator that computes each tensor in the optimized model.
     """
     import onnx  # noqa: PLC0415
 
@@ -120,7 +116,7 @@ def _session(content: bytes, *, optimized: Path | None = None, keeps_floats: boo
 
 @cache
 def saturates() -> bool:
-    """Return whether sums of uint8 by int8 products saturate on this processor, by running one."""
+    """Run a sum of uint8 by int8 products to see whether it saturates on this processor."""
     from onnx import TensorProto, helper  # noqa: PLC0415
 
     left, right = np.full((4, 64), 255, np.uint8), np.full((64, 16), 127, np.int8)

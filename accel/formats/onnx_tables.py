@@ -1,7 +1,7 @@
 """Tables of functions as ONNX Runtime computes them.
 
-ONNX Runtime evaluates functions of float32 by polynomials. Where the result's scale is small, they round to
-other integers: 3 % of random tables of Sigmoid have an entry that differs by 1 from numpy's.
+ONNX Runtime evaluates polynomials. For example, 3 % of random tables of Sigmoid have an entry that differs by
+1 from numpy's.
 """
 
 from accel.base.errors import GraphError

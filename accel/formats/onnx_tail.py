@@ -11,7 +11,7 @@ from accel.graph.foreign_operator import open_session
 from accel.graph.graph_tail import Tail
 
 _OPEN = {"NonZero", "NonMaxSuppression", "Unique", "Compress", "Range"}
-"""The shapes of their results depend on values. For example, NonZero lists the nonzero values."""
+"""Their shapes depend on values."""
 _SHAPE_INPUTS = {
     "AffineGrid": (1,),
     "CenterCropPad": (1,),
@@ -38,7 +38,7 @@ _SHAPE_INPUTS = {
 
 
 def has_open_shape(importer: Importer, node: FileNode) -> bool:
-    """Return whether only a run knows the shape of a result."""
+    """Whether only a run knows a result's shape."""
     if node.domain or all(importer.array(name) is not None for name in node.reads):
         return False
     places = (1,) if node.kind.startswith("Reduce") else _SHAPE_INPUTS.get(node.kind, ())
@@ -47,7 +47,7 @@ def has_open_shape(importer: Importer, node: FileNode) -> bool:
 
 
 def tail_of(importer: Importer, nodes: Sequence[FileNode]) -> tuple[Tail, list[str]]:
-    """Return the tail of these nodes, and the outputs that its graph needs."""
+    """Return the nodes' tail, and the outputs that its graph needs."""
     made = {name for node in nodes for name in node.outputs if name}
     read = dict.fromkeys(name for node in nodes for name in node.reads if name not in made)
     varying = {name: importer.operand(name) for name in read if importer.array(name) is None}

@@ -4,8 +4,8 @@ The machine multiplies with a zero point of 0, and the host corrects the sums:
 
     sum of (x - z) * w  =  sum of x * w  -  z * (sum of w)
 
-For example, with z = 3 and weights 2 and 5, every sum is 21 less. Padding stands for z, so only taps inside
-the picture count, and windows at the border have other sums of weights.
+For example, with z = 3 and weights 2 and 5, every sum is 21 less. Padding stands for z, so windows at the
+border have other sums: only taps inside the picture count.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ def import_varying_zero(
 def zero_point_correction(
     builder: Builder, operator: Product, data: str, weights: str, sums: str, result: str
 ) -> tuple[list[Any], dict[str, Array]]:
-    """Return ONNX nodes that subtract ``x1`` times the sum of weights from the sums ``x0``, and constants."""
+    """Return ONNX nodes that correct the sums ``x0`` for the zero point ``x1``, and constants."""
     values = builder.constants[weights].astype(np.int64)
     values = values - builder.tensors[weights].required_quantization.zeros_along(values.ndim)
     rank = len(builder.tensors[sums].shape)
@@ -62,8 +62,7 @@ def zero_point_correction(
 
 
 def _window_totals(conv: Conv, weights: Array, sizes: tuple[int, ...]) -> tuple[Array, list[Array]]:
-    """Return sums of weights inside the picture (1, O, ...), and their index for each window along each
-    axis."""
+    """Return sums of weights inside the picture (1, O, ...), and each window's index in them by axis."""
     totals = weights.sum(axis=1)
     positions = []
     for axis, taps in enumerate(conv.windows.taps_inside(sizes)):

@@ -43,9 +43,8 @@ def _rounded_up(windows: Windows, sizes: Shape) -> Windows:
 
 
 def transposed_windows_of(node: FileNode, sizes: Shape, kernel: Shape) -> tuple[Windows | None, Shape]:
-    """Return the windows of a ConvTranspose, and the values added at the end of the result.
-
-    An ``output_shape`` may need negative pads, and then there are no windows.
+    """Return a ConvTranspose's windows, or None if an ``output_shape`` needs negative pads, and the values
+    added at the end of the result.
     """
     rank = len(kernel)
     attributes = node.attributes

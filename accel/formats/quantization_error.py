@@ -13,7 +13,7 @@ class OutputError(Struct, frozen=True, kw_only=True):
 
     Attributes:
         largest, mean: absolute difference from the float network.
-        snr: power of the float network's values divided by the power of the differences, in dB, or infinite.
+        snr: power of the float network's values divided by that of the differences, in dB, or infinite.
         agreement: share of rows with the same argmax, for tensors of rank 2.
     """
 

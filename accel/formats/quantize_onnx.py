@@ -43,9 +43,8 @@ class QuantizedModel(Struct, frozen=True, kw_only=True):
     """A quantized network.
 
     Attributes:
-        samples: number of calibration runs, on which the errors are measured.
-        per_channel: whether weights have a scale for each output channel. ONNX Runtime cannot do so for
-            some models.
+        samples: calibration runs, on which the errors are measured.
+        per_channel: whether weights have a scale for each output channel, impossible for some models.
         errors: of the outputs.
         layers: of all quantized tensors that operators compute, the worst first, or empty.
         macs, float_macs: nominal MACs of convolutions and matrix products, in total and in float32.
@@ -74,17 +73,17 @@ def quantize_onnx(
 
     Weights become int8 with a scale for each output channel and zero point 0. Activations become int8 or
     uint8 with any zero point, biases int32. Batch normalization is folded first. The errors compare the
-    imported quantized network with the float network on the calibration data.
+    quantized with the float network on the calibration data.
 
     Args:
-        path: the ONNX model. External data must lie in the same folder.
+        path: the ONNX model, with external data in the same folder.
         data: samples by input name, in the input's dtype, see
             :func:`~accel.formats.calibration_data.split_samples`.
         method: "minmax" calibrates to all values, "entropy" minimizes the loss of information, "percentile"
             takes the range of 99.999 % of the values.
-        shapes: sizes of inputs with open axes, which the quantized model then has.
+        shapes: sizes of inputs with open axes, which become fixed.
         per_layer: also measure the error of each quantized tensor.
-        adjust: changes the quantized model, given the sizes of inputs, before its error is measured.
+        adjust: changes the quantized model, given the inputs' sizes, before its error is measured.
 
     Raises:
         GraphError: the model cannot be read, is quantized already, or ONNX Runtime refuses it.
@@ -139,7 +138,7 @@ def _check_float(file: File) -> None:
 
 @contextmanager
 def _quiet(what: str) -> Iterator[None]:
-    """Silence ONNX Runtime's tools, and turn any error into one line."""
+    """Silence ONNX Runtime, and turn any error into one line."""
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -158,7 +157,7 @@ def _quiet(what: str) -> Iterator[None]:
 def _prepared(
     path: str | os.PathLike[str], target: Path, sizes: Mapping[str, Sequence[int | str | None]]
 ) -> bytes:
-    """Fix sizes and fold batch normalization in a file, and return the original."""
+    """Write a model with fixed sizes and folded batch normalization, and return the original."""
     package = onnx()
     try:
         import onnxruntime  # noqa: PLC0415
@@ -192,7 +191,7 @@ def _prepared(
 def _quantize(
     source: Path, target: Path, samples: Sequence[dict[str, Array]], activations: Type, method: Method
 ) -> bool:
-    """Run static quantization, and return whether weights have a scale for each output channel."""
+    """Return :attr:`QuantizedModel.per_channel`."""
     from onnxruntime import quantization  # noqa: PLC0415
 
     class Samples(quantization.CalibrationDataReader):  # type: ignore[misc, name-defined, unused-ignore]
@@ -251,7 +250,7 @@ def _normalizations(source: Path) -> list[str]:
 def _errors(
     plain: bytes, graph: Graph, names: Mapping[str, str], samples: Sequence[dict[str, Array]]
 ) -> tuple[OutputError, ...]:
-    """Compare the float model with the graph, both in ONNX Runtime.
+    """Run the float model and the graph in ONNX Runtime.
 
     ``names`` maps float tensors to those of the graph, which may hold integers.
     """
@@ -267,7 +266,7 @@ def _errors(
 
 
 def _with_tensors(plain: bytes, graph: Graph) -> tuple[bytes, Graph, dict[str, str]]:
-    """Return the float model and the graph with all quantized tensors as outputs, and their names."""
+    """Return float model and graph with all quantized tensors as outputs, and their names."""
     package = onnx()
     model = package.load_from_string(plain)
     declared = {one.name for one in model.graph.output}

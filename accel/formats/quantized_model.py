@@ -67,7 +67,7 @@ class QuantizedModel(EditableModel):
         return (limits.min - zero) * scale, (limits.max - zero) * scale, scale
 
     def separate(self, quantize: Any) -> None:
-        """Separate a tensor's parameters from those of its operands, also after pooling and moves."""
+        """Separate a tensor's parameters from its operands', also after pooling and moves."""
         parameters = self.parameters(quantize)
         producer = self.producers.get(quantize.input[0])
         sources = [] if producer is None else [self.activation(name) for name in producer.input]
@@ -95,7 +95,7 @@ class QuantizedModel(EditableModel):
         return fresh
 
     def match_biases(self) -> None:
-        """Give each int32 bias the scale of its products, as integer sums need it."""
+        """Give each int32 bias the scale of its products."""
         for node in self.of_kind(*_WEIGHTED):
             data = self.activation(node.input[0])
             sources = [self.producers.get(name) for name in node.input[1:3]]

@@ -41,7 +41,7 @@ def _block(importer: TfliteImporter, operator: FileOperator, sizes: Shape) -> tu
 
 @rule(3, "SPACE_TO_BATCH_ND")
 def _space_to_batch(importer: TfliteImporter, operator: FileOperator) -> None:
-    """Pad, and put the pixels with the same place in their blocks into one picture."""
+    """Pad, and put pixels with the same place in their blocks into one picture."""
     name, sizes = importer.operand(operator.inputs[0])
     block, pads = _block(importer, operator, sizes)
     emit, fresh = importer.builder.emit, importer.builder.fresh

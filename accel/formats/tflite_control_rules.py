@@ -1,7 +1,7 @@
 """The rules of IF and WHILE of TensorFlow Lite.
 
-A constant condition is resolved: the operators of the chosen branch or of each iteration are imported. So a
-recurrent layer over a fixed number of steps is unrolled, and its products run on the machine. Otherwise the
+With a constant condition, the operators of the chosen branch or of each iteration are imported. So a
+recurrent layer over a fixed number of steps is unrolled, and its products run on the machine. Otherwise
 subgraphs become If and Loop of ONNX, which ONNX Runtime executes.
 """
 
@@ -39,13 +39,13 @@ def called_graphs(operator: FileOperator) -> list[int]:
 
 
 class _Part(Struct):
-    """A subgraph as a graph of its own.
+    """A subgraph as a separate graph.
 
     Attributes:
         operands: tensors of the calling graph, for each input.
-        given: positions of the arguments that are the graph's first inputs.
-        results: names of the outputs that are no handles.
-        variables: the graph's tensors of all variables, after it ran.
+        given: positions of the arguments that are the first inputs.
+        results: names of outputs that are no handles.
+        variables: tensors of all variables, after the graph ran.
     """
 
     graph: Graph
@@ -71,7 +71,7 @@ def _inlined(importer: TfliteImporter, index: int, arguments: Sequence[int]) -> 
 def _bind(
     child: TfliteImporter, parent: TfliteImporter, arguments: Sequence[int], varying: Sequence[int] = ()
 ) -> dict[int, str]:
-    """Return the caller's tensors that became inputs, by position."""
+    """Return the caller's tensors that became inputs."""
     places = child.file.inputs
     if len(places) != len(arguments):
         raise GraphError(f"it calls a graph of {len(places)} inputs with {len(arguments)}")
@@ -92,7 +92,7 @@ def _own_graph(
 ) -> _Part:
     """Import a subgraph as a graph with the ``used`` variables as inputs and results.
 
-    In a loop, ``varying`` arguments and variables become inputs even if they are constants.
+    In a loop, ``varying`` arguments and variables become inputs even if constant.
     """
     with importer.context.entered(index) as file:
         child = TfliteImporter(file, Scope(), importer.context)
@@ -201,7 +201,7 @@ def _declared(tensor: Tensor) -> Any:
 def _embedded(
     graph: Graph, prefix: str, inputs: Sequence[str]
 ) -> tuple[list[Any], list[Any], dict[str, str]]:
-    """Return a graph as nodes, constants and new names for a larger graph."""
+    """Return nodes, constants and new names for a larger graph."""
     from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
 
     model = onnx().load_from_string(export_onnx(graph, graph.outputs)).graph
@@ -260,11 +260,11 @@ class _Loop(Struct):
     """A WHILE that becomes a Loop of ONNX.
 
     Attributes:
-        asked, body: condition and body.
+        asked: the condition.
         places: positions of the arguments that the body changes.
         names: of the variables, which follow these as values of the loop.
-        first: tensors of the calling graph with all values before the first iteration.
-        results: the body's tensors with all values after an iteration.
+        first: the calling graph's tensors before the first iteration.
+        results: the body's tensors after an iteration.
     """
 
     asked: _Part
@@ -410,7 +410,7 @@ def _take_results(importer: TfliteImporter, operator: FileOperator, child: Tflit
 def _take_values(
     importer: TfliteImporter, operator: FileOperator, source: TfliteImporter, places: Sequence[int]
 ) -> None:
-    """Make the results of the imported graph those of an operator."""
+    """Use the results of the imported graph for an operator."""
     for output, place in zip(operator.outputs, places, strict=True):
         if place in source.handles:
             importer.handles[output] = source.handles[place]
@@ -440,10 +440,9 @@ def _emit(
     variables: Sequence[str],
     macs: int,
 ) -> None:
-    """Add one node of ONNX Runtime for each result.
+    """Add a node of ONNX Runtime for each result, the variables last.
 
-    ``nodes`` returns ONNX nodes that read the operands as ``x0``, ``x1`` and so on. The last results are
-    variables.
+    ``nodes`` returns ONNX nodes that read the operands as ``x0``, ``x1`` and so on.
     """
     builder = importer.builder
     places = [place for place in operator.outputs if importer.file.tensors[place].dtype != "resource"]

@@ -125,7 +125,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, ...] | list[str]]]] = 
     "DIV": ("DivOptions", {"activation": "FusedActivationFunction"}),
     "SOFTMAX": ("SoftmaxOptions", {"beta": "Beta"}),
 }
-"""By operator, the table of its options, and its fields: a number, several numbers, or a list."""
+"""By operator, the table of its options, and its fields."""
 _OMITTED = {"GELU", "SQUEEZE"}
 """Their options may be missing."""
 _OPTIONS |= dict.fromkeys(("L2_POOL_2D", "MAX_POOL_2D"), _OPTIONS["AVERAGE_POOL_2D"])
@@ -137,7 +137,7 @@ class FileTensor(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: made unique by a number.
-        open_axes: the shape has a default for them.
+        open_axes: with a default in the shape.
         dtype: as numpy's, or another name of an unsupported type.
         scale, zero: of the same length, empty without a quantization.
     """
@@ -162,7 +162,7 @@ class FileOperator(Struct, frozen=True, kw_only=True):
 
 
 class TfliteFile(Struct, frozen=True, kw_only=True):
-    """A model with the graphs that follow its first, or one of them."""
+    """A model with its other graphs, or one of them."""
 
     name: str
     tensors: tuple[FileTensor, ...]

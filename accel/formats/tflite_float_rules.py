@@ -1,7 +1,5 @@
 """Rules of TensorFlow Lite's operators that ONNX Runtime computes in float32, between Dequantize and
-Quantize.
-
-TensorFlow Lite's own integer kernels can differ by a step.
+Quantize. TensorFlow Lite's integer kernels can differ by a step.
 """
 
 from collections.abc import Sequence
@@ -23,7 +21,7 @@ from accel.graph.movement_operators import Identity
 from accel.graph.product_operators import MatMul, Product
 
 Steps = Sequence[tuple[str, list[str], dict[str, Any]]]
-"""ONNX nodes: operator, inputs and attributes. Operands are ``x0``, ``x1`` and so on, node N gives ``tN``."""
+"""ONNX nodes: operator, inputs and attributes. Operands are ``x0``, ``x1``, ... and node N gives ``tN``."""
 
 _UNARY: dict[str, Steps] = {
     "COS": [("Cos", ["x0"], {})],
@@ -59,9 +57,9 @@ def emit_numbers(
     *,
     is_move: bool = False,
 ) -> None:
-    """Add ONNX nodes as one operator of float32, between a Dequantize and a Quantize where needed.
+    """Add ONNX nodes as one operator, between a Dequantize and a Quantize where needed.
 
-    Moves handle the integers of quantized tensors. Integers without a scale are never dequantized.
+    Moves take the integers of quantized tensors. Integers without scale are never dequantized.
     """
     emit, fresh = importer.builder.emit, importer.builder.fresh
     names = []
@@ -95,8 +93,8 @@ def emit_dynamic_product(
 ) -> None:
     """Add a product of float32 data and int8 weights, as after dynamic-range quantization.
 
-    The host quantizes the data to int8, with a scale and a zero point for each sample. The machine
-    multiplies, and the host corrects the sums by the zero points, scales them and adds the bias.
+    The host quantizes data to int8, with a scale and a zero point for each sample. The machine multiplies,
+    and the host corrects sums by zero points, scales them and adds the bias.
     """
     builder = importer.builder
     data, weights = (builder.tensors[name] for name in names[:2])
@@ -253,7 +251,7 @@ def _floor_division(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(1, "CAST")
 def _cast(importer: TfliteImporter, operator: FileOperator) -> None:
-    """Quantized tensors are converted as integers, not as the numbers that they stand for."""
+    """Quantized tensors are converted as integers, not as numbers."""
     wanted = np.dtype(importer.file.tensors[operator.outputs[0]].dtype)
     number = onnx().helper.np_dtype_to_tensor_dtype(wanted)
     emit_numbers(importer, operator, [("Cast", ["x0"], {"to": number})], operator.inputs[:1], is_move=True)

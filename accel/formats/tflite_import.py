@@ -27,9 +27,7 @@ from accel.graph.graph_state import with_states
 def load_tflite(
     path: str | os.PathLike[str], *, batch: int | None = None, shapes: Shapes | None = None
 ) -> Graph:
-    """Import a file with ONNX Runtime's arithmetic. Arguments and errors are those of
-    :func:`accel.load_tflite`.
-    """
+    """The arithmetic is ONNX Runtime's. Arguments and errors are those of :func:`accel.load_tflite`."""
     return import_tflite_file(read_tflite(path), batch=batch, shapes=shapes)
 
 

@@ -1,7 +1,6 @@
 """Resolve tensors of a TensorFlow Lite file in both layouts, and build the graph.
 
 Files have pictures with channels last, graphs with channels first. Inputs and outputs keep the file's layout.
-A tensor is transposed where an operator needs the other.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,9 +21,8 @@ from accel.graph.movement_operators import Reshape, Transpose
 from accel.graph.quantize_values import quantize
 
 FIRST = (0, 3, 1, 2)
-"""From channels last to channels first."""
+"""The permutation from channels last to channels first."""
 LAST = (0, 2, 3, 1)
-"""From channels first to channels last."""
 _ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
     0: (None, None),
     1: (0.0, None),
@@ -35,13 +33,11 @@ _ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
 
 
 _SEVERAL = {"IF", "SPLIT", "SPLIT_V", "TOPK_V2", "UNPACK", "WHILE"}
-"""They have several outputs."""
 _WITHOUT_RESULT = {"ASSIGN_VARIABLE", "CALL_ONCE"}
-"""They have no outputs."""
 _OPTIONAL = {"UNIDIRECTIONAL_SEQUENCE_LSTM"}
 """It omits inputs."""
 _SHAPES = {"SHAPE", "RANK", "PACK", "STRIDED_SLICE", "GATHER", "FILL", "RANGE", "CAST"}
-"""These compute shapes, which a file also has. So results are needed only for other sizes of inputs."""
+"""These compute shapes, which files also have. So results are needed only for other sizes of inputs."""
 MAX_DEPTH = 32
 """Of nested subgraph calls."""
 MAX_INLINED = 20_000
@@ -55,8 +51,8 @@ class Scope:
     """A graph under construction, and its variables.
 
     Attributes:
-        variables: the tensor that each variable has at this point.
-        states: the inputs of the graph with the variables' values of the run before.
+        variables: the tensor that each variable has now.
+        states: the inputs with the variables' values of the previous run.
     """
 
     def __init__(self) -> None:
@@ -65,13 +61,13 @@ class Scope:
         self.states: dict[str, str] = {}
 
     def restore(self, variables: Mapping[str, str], assigned: Collection[str]) -> None:
-        """Undo assignments. Variables that were read for the first time keep the value that was read."""
+        """Undo assignments. Variables that were read for the first time keep that value."""
         now = {name: value for name, value in self.variables.items() if name not in assigned}
         self.variables = now | self.states | dict(variables)
 
 
 class ModelContext:
-    """The state that all graphs of a model share.
+    """The shared state of a model's graphs.
 
     Attributes:
         subgraphs: all graphs but the first.
@@ -107,7 +103,7 @@ class ModelContext:
 
 
 class TfliteImporter:
-    """A graph under construction. Tensors exist in the layouts that operators need."""
+    """A graph with tensors in the layouts that operators need."""
 
     def __init__(self, file: TfliteFile, scope: Scope, context: ModelContext) -> None:
         self.scope = scope
@@ -143,7 +139,7 @@ class TfliteImporter:
         """Give an input of this subgraph the value of a tensor of the calling graph.
 
         Returns:
-            That tensor if it became an input of another graph, as all do with ``is_input``.
+            That tensor if it became an input, as all do with ``is_input``.
         """
         if outer in parent.handles:
             self.handles[place] = parent.handles[outer]
@@ -249,7 +245,7 @@ class TfliteImporter:
             raise GraphError(f"tensor {name!r} comes from two places; each must have one")
 
     def operand(self, place: int) -> tuple[str, Shape]:
-        """Return name and shape in the file's layout."""
+        """Return :meth:`plain` and its shape."""
         name = self.plain(place)
         return name, self.builder.tensors[name].shape
 
@@ -284,7 +280,7 @@ class TfliteImporter:
         return self._first[place]
 
     def _turned(self, name: str, permutation: Shape, output: str) -> str:
-        """Permute axes. A Reshape suffices if no value moves."""
+        """A Reshape suffices if no value moves."""
         sizes = self.builder.tensors[name].shape
         turned = tuple(sizes[axis] for axis in permutation)
         moving = [axis for axis in range(4) if sizes[axis] > 1]

@@ -53,8 +53,7 @@ def _sliced_axes(operator: FileOperator, count: int, rank: int) -> list[tuple[in
     """Return the axes of a slice and of its result, as numpy's ``x[1, ..., None, 2:5]``.
 
     Returns:
-        The index in begins, ends and steps, or None for a whole axis, and the data's axis, or None for a new
-        one.
+        The index in begins, ends and steps, or None for a whole axis, and the data's axis, or None if new.
     """
     options = operator.options
     specs = [
@@ -181,7 +180,7 @@ def _batched_gather(axis: int, batch: int, indices: int, rank: int) -> Steps:
             f"its batch_dims is {batch}; it must be from 0 to its axis, {axis}, and to the {indices} axes of "
             "its indices"
         )
-    # the axis moves next to the shared ones, and the axes of the indices move to its place afterwards
+    # the axis moves next to the shared ones, then the axes of the indices move to its place
     own, between = indices - batch, axis - batch
     order = [*range(batch), axis, *range(batch, axis), *range(axis + 1, rank)]
     first = batch + own

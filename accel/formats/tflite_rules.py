@@ -61,8 +61,8 @@ def _conv(importer: TfliteImporter, operator: FileOperator) -> None:
 def _emit_product(
     importer: TfliteImporter, operator: FileOperator, what: Product, operands: list[str], *, first: bool
 ) -> None:
-    """Add a product. With float32 data and int8 weights, as after dynamic-range quantization, the machine can
-    multiply integers. Without ONNX Runtime the host multiplies float32."""
+    """With float32 data and int8 weights, the machine multiplies integers. Without ONNX Runtime the host
+    multiplies float32."""
     data, weights, *bias = operands
     tensors = importer.builder.tensors
     if tensors[data].dtype != "float32" or tensors[weights].dtype == "float32":

@@ -1,7 +1,7 @@
 """Sparse constants of TensorFlow Lite files as dense arrays.
 
-A sparse tensor is a tree of levels, one for each axis in the order of traversal, and below for each axis of
-blocks. For example, a CSR matrix has a dense level of rows and a sparse level of columns.
+A sparse tensor is a tree of levels, one for each axis in the order of traversal, then for each axis of
+blocks. For example, a CSR matrix has a dense level of rows and a sparse one of columns.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Level(Struct, frozen=True, kw_only=True):
 def dense_values(
     shape: Shape, order: Sequence[int], block_map: Sequence[int], levels: Sequence[Level], values: Array
 ) -> Array:
-    """Return a dense array. Values that are not stored are 0.
+    """Return an array with 0 for values that are not stored.
 
     Args:
         order: the axis of each level. Axes of blocks follow those of the tensor.
@@ -80,7 +80,7 @@ def _axes(
 
 
 def _check_counts(sizes: Sequence[int], levels: Sequence[Level], stored: int) -> None:
-    """Check before memory is allocated that the file has an element for each node."""
+    """Before memory is allocated, refuse files without an element for each node."""
     nodes = 1
     for at, (size, level) in enumerate(zip(sizes, levels, strict=True)):
         if level.segments is None or level.indices is None:

@@ -1,4 +1,4 @@
-"""TensorFlow Lite's variables, which keep a value from one run to the next.
+"""TensorFlow Lite's variables, which keep a value between runs.
 
 A variable that a run assigns becomes an input and an output of the graph. One that only CALL_ONCE assigns is
 a constant.
@@ -19,10 +19,10 @@ from accel.graph.movement_operators import Identity
 
 
 class Variables(Struct):
-    """The variables that a graph and its called graphs use.
+    """The variables that a graph and called graphs use.
 
     Attributes:
-        tensors: the first tensor that is read from or assigned to each.
+        tensors: the first tensor read from or assigned to each.
         assigned: those to which an operator assigns.
     """
 
@@ -73,7 +73,7 @@ def _variable_name(operator: FileOperator) -> str:
 
 
 def variable(importer: TfliteImporter, name: str, like: FileTensor) -> str:
-    """Return the tensor that a variable has now. ``like`` has its quantization."""
+    """Return the variable's current tensor. ``like`` has its quantization."""
     scope, builder = importer.scope, importer.builder
     if name in scope.variables:
         return scope.variables[name]
@@ -160,7 +160,7 @@ def _call_once(importer: TfliteImporter, operator: FileOperator) -> None:
 def bind_variables(
     child: TfliteImporter, parent: TfliteImporter, used: Variables, *, are_inputs: bool
 ) -> Sequence[str]:
-    """Give a graph of its own its variables, as inputs, or as constants unless ``are_inputs``.
+    """Give a separate graph its variables, as inputs, or as constants unless ``are_inputs``.
 
     Returns:
         The calling graph's tensors for these inputs.

@@ -1,4 +1,4 @@
-"""Averages of windows whose rounding does not depend on the order of the float32 operations."""
+"""Averages of windows whose rounding does not depend on the order of float32 operations."""
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,10 @@ def rounded_means(
 
     Args:
         count: divisor of each sum. It exceeds ``taps`` where padding counts.
-        roundings: float32 roundings from a value to the finished sum, ``taps`` by default.
+        roundings: float32 roundings from a value to the sum, ``taps`` by default.
 
     Returns:
-        None if an exact mean is within float32's error of a rounding threshold. For example, with 2x2 windows
-        and equal scales, every other sum lies on a threshold.
+        None if an exact mean is within float32's error of a rounding threshold.
     """
     (scale, zero), (out_scale, out_zero) = data.scale_and_zero, out.scale_and_zero
     if not all(_SAFE_SCALES[0] < float(one) < _SAFE_SCALES[1] for one in (scale, out_scale)):
@@ -34,7 +33,7 @@ def rounded_means(
     sums = np.arange(taps * min(least, 0), taps * max(most, 0) + 1)
     factor = float(scale) / (count * float(out_scale))
     means = sums * factor
-    # the largest sum of magnitudes of the values that give each sum
+    # the largest sum of magnitudes for each sum
     positive = np.minimum(taps * max(most, 0), sums - taps * min(least, 0))
     magnitudes = 2 * positive - sums
     error = _RELATIVE_ERROR * (

@@ -10,14 +10,14 @@ from accel.graph.pooling_operators import MaxPool
 from accel.graph.window_geometry import Windows
 
 _MAX_WINDOW = 64
-"""Largest window in values, so that accumulators can hold it."""
+"""Values that accumulators can hold."""
 
 
 def maximum_operators(sizes: Shape, axes: Sequence[int], result: Shape) -> list[Operator]:
     """Return a chain of operators that computes the maximum along ascending axes.
 
     For example, the maximum of (1, 8, 20, 16) along axes 1 and 2 is a Transpose to (1, 16, 8, 20), max pools
-    of 1x20 and of 8x1, and a Reshape. ``result`` is a shape with or without the axes.
+    of 1x20 and 8x1, and a Reshape. ``result`` is a shape with or without the axes.
     """
     kept = [axis for axis in range(len(sizes)) if axis not in axes]
     steps: list[Operator] = []
@@ -38,9 +38,9 @@ def maximum_operators(sizes: Shape, axes: Sequence[int], result: Shape) -> list[
 
 
 def maximum_windows(sizes: Shape) -> list[Windows]:
-    """Return the windows of a chain of max pools that leaves one value.
+    """Return the windows of max pools that leave one value.
 
-    For example, 14x14 values take a 14x1 and a 1x14 pool, since 196 values are more than 64.
+    For example, 14x14 values take a 14x1 and a 1x14 pool, since 196 are more than 64.
     """
     left, found = list(sizes), list[Windows]()
     while prod(left) > _MAX_WINDOW:

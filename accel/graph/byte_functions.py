@@ -1,7 +1,6 @@
 """Functions of one byte: elementwise operators whose only varying operand is one int8 or uint8 tensor.
 
-The operators themselves compute the 256 results. For example, ``x * Sigmoid(x)`` is a Sigmoid and a Mul in
-the graph, and one function of x.
+For example, ``x * Sigmoid(x)`` is one function of x. The operators compute its 256 results.
 """
 
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from accel.graph.quantize_values import all_values
 
 _OPERATORS = Add | Binary | Clip | Function | Mul | Reinterpret | Requantize | Table
 _CHEAP = Clip | Requantize | Reinterpret
-"""Operators that a layer's own requantization, or a scale and a bias, can compute."""
+"""Operators that a layer's requantization, or a scale and a bias, can compute."""
 
 
 class ByteFunction(Struct, frozen=True):
@@ -59,9 +58,8 @@ def by_byte(results: Array, operand_dtype: str) -> tuple[int, ...]:
 
 
 def fold_byte_functions(graph: Graph) -> Graph:
-    """Replace each function of one byte that several operators compute by a Table.
-
-    A Clip or Requantize stays, because a layer can compute it.
+    """Replace functions of one byte in several operators by Tables, except for Clip and Requantize, which a
+    layer can compute.
     """
     folded: dict[str, Node] = {}
     roots: dict[str, ByteFunction] = {}

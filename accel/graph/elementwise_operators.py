@@ -127,7 +127,7 @@ class Function(_Unary):
     function: str
     parameters: tuple[tuple[str, float], ...] = ()
     entries: tuple[int, ...] = ()
-    """ONNX Runtime's results of the 256 values of int8 or uint8, ascending. Empty for numpy's."""
+    """ONNX Runtime's results of the 256 ascending values of int8 or uint8, or empty for numpy's."""
 
     @property
     def kind(self) -> str:
@@ -184,8 +184,8 @@ class Table(_Unary):
 class ChannelTable(_Unary):
     """A function of one int8 or uint8 value for each channel along ``axis``.
 
-    The second operand is constant: (channels, 256) results of ascending values, or (1, 256) for all channels.
-    For example, a PRelu with 32 slopes has (32, 256) results.
+    The second operand is constant: (channels, 256) results of ascending values, or (1, 256) for all channels,
+    for example (32, 256) for a PRelu with 32 slopes.
     """
 
     COUNT: ClassVar[tuple[int, int]] = (2, 2)
@@ -260,10 +260,9 @@ class Add(_Broadcasting):
 
     @staticmethod
     def ordered(operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor, *, swapped: bool) -> Array:
-        """Compute the sum. ONNX Runtime's order of multiply-adds depends on the processor.
+        """ONNX Runtime's order of multiply-adds depends on the processor.
 
-        Args:
-            swapped: whether the inner multiply-add is that of the first operand.
+        If ``swapped``, the inner one is the first operand's.
         """
         order = (1, 0) if swapped else (0, 1)
         a, b, constant = Add.factors([operands[i] for i in order], out)
@@ -283,7 +282,7 @@ class Add(_Broadcasting):
 
 
 def swaps_operands(operands: Sequence[Tensor], out: Tensor) -> bool:
-    """Whether ONNX Runtime swaps the operands of an addition: if the first has size 1 along the last axis in
+    """Whether ONNX Runtime swaps the operands of an addition: the first has size 1 along the last axis in
     which the result has more.
     """
     shapes = [(1,) * (len(out.shape) - len(one.shape)) + one.shape for one in operands]

@@ -1,18 +1,18 @@
 """QDQ regions that ONNX Runtime computes in float32 although they begin and end with integers.
 
 With all graph optimizations and ``session.qdqisint8allowed=1``, ONNX Runtime replaces Dequantize, Add and
-Quantize by QLinearAdd (likewise Mul and AveragePool) only if they follow one another directly. Two rewrites
-bring them together:
+Quantize by QLinearAdd (likewise Mul and AveragePool) only if they are adjacent. Two rewrites bring them
+together:
 
 1. A Dequantize moves down, and a Quantize up, through Reshape, Transpose, Slice and MaxPool, but not through
    Flatten, Gather, Pad, Concat or Split. Identity is removed.
 2. Bounds directly before a Quantize are dropped if no quantized value lies outside of them. After this step a
    Quantize moves through Transpose only.
 
-All other regions stay in float32, where each operation rounds. For example, Add, Clip(0, 6) and Quantize
-become QLinearAdd if the Quantize covers 0 to 5.9, but not if it covers -1 to 7. Results differ by 1 for up to
-11 of 65,536 pairs of values with random scales, and for thousands of pairs with scales such as 0.05 and 0.1,
-where many sums lie halfway between two integers.
+Other regions stay in float32, where each operation rounds. For example, Add, Clip(0, 6) and Quantize become
+QLinearAdd if the Quantize covers 0 to 5.9, but not if it covers -1 to 7. Results differ by 1 for up to 11 of
+65,536 pairs of values with random scales, and for thousands with scales such as 0.05 and 0.1, where many sums
+lie halfway between two integers.
 
 Found by experiment with onnxruntime 1.32.
 """
@@ -36,14 +36,14 @@ def passes_dequantize(node: Node, opaque: Collection[str]) -> bool:
     """Whether ONNX Runtime moves a Dequantize or Quantize through a node.
 
     Args:
-        opaque: results of nodes that ONNX Runtime treats otherwise than their graph operators, for example a
-            Flatten, which is a Reshape in the graph.
+        opaque: results of nodes that ONNX Runtime treats otherwise than their graph operators, for example of
+            a Flatten.
     """
     return isinstance(node.operator, _PASSED) and node.output not in opaque
 
 
 def ends_in_float32(steps: Sequence[Node], out: Tensor, opaque: Collection[str]) -> bool:
-    """Whether the operator before ``steps``, which lead to the Quantize, stays in float32."""
+    """Whether the operator before ``steps`` to the Quantize stays in float32."""
     count = len(steps)
     while count and passes_dequantize(steps[count - 1], opaque):
         count -= 1

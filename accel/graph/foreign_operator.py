@@ -30,7 +30,7 @@ class Foreign(Operator):
 
     Attributes:
         title: the node's operator, for example ``LSTM``.
-        model: a model of this node, in base64, with the inputs ``x0``, ``x1``, ... and the output ``y``.
+        model: of this node, in base64, with the inputs ``x0``, ``x1``, ... and the output ``y``.
         multiplications: nominal MACs, or 0 if unknown or counted at another output.
     """
 
@@ -88,9 +88,7 @@ def run_foreign(model: str, arrays: Sequence[Array]) -> Array:
 
 
 def run_bounded(session: Any, feeds: dict[str, Array]) -> list[Any]:
-    """Return all outputs, or raise ONNX Runtime's error, also at the limit of
-    :mod:`accel.graph.run_time_limit`.
-    """
+    """Return all outputs, or raise ONNX Runtime's error, also at the time limit."""
     with limited_run() as options:
         found: list[Any] = session.run(None, feeds, options)
     return found

@@ -29,7 +29,7 @@ class Node:
 
 
 class State(Struct, frozen=True, kw_only=True):
-    """A value that a network keeps from one run to the next.
+    """A value that a network keeps between runs.
 
     Attributes:
         output, input: of the graph. The output becomes the next run's input.
@@ -96,7 +96,7 @@ def build_graph(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> Graph:
-    """Return a valid graph with sorted nodes, without unneeded nodes and tensors."""
+    """Return a valid graph with sorted nodes, without unneeded parts."""
     known: dict[str, Tensor] = {}
     for tensor in tensors:
         if tensor.name in known:
@@ -132,7 +132,7 @@ def with_nodes(
     tensors: Iterable[Tensor] | None = None,
     constants: Mapping[str, Array] | None = None,
 ) -> Graph:
-    """Drop unneeded nodes, tensors and constants."""
+    """Drop unneeded parts."""
     found = build_graph(
         graph.name,
         graph.tensors.values() if tensors is None else tensors,
@@ -145,7 +145,7 @@ def with_nodes(
 
 
 def sort_nodes(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:
-    """Sort nodes so that each follows its producers. Sorted nodes keep their order."""
+    """Sort nodes after their producers. Sorted nodes keep their order."""
     unsorted = list(nodes)
     if len(unsorted) > MAX_NODES:
         raise GraphError(f"the graph has {len(unsorted)} nodes; it may have {MAX_NODES}")

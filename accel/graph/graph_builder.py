@@ -25,7 +25,7 @@ class Builder:
 
     @classmethod
     def like(cls, graph: Graph) -> "Builder":
-        """Copy a graph's inputs and constants, and reserve all its names."""
+        """Copy inputs and constants, and reserve all names."""
         made = cls()
         made.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
         for name in graph.inputs:
@@ -108,8 +108,8 @@ class Builder:
     def require_quantization(self, name: str, quantization: Quantization) -> str:
         """Return the integers of ``name`` with a quantization.
 
-        A tensor without quantization gets this one, and so do the tensors that its values were moved from. If
-        it has another quantization, a :class:`~accel.graph.elementwise_operators.Reinterpret` follows.
+        A tensor without quantization gets this one, and so do those from which its values were moved. A
+        Reinterpret follows another quantization.
         """
         tensor = self.tensors[name]
         if tensor.quantization == quantization:
@@ -135,7 +135,7 @@ class Builder:
         return self.emit(Reinterpret(), [name], reinterpreted, dtype=tensor.dtype, quantization=quantization)
 
     def graph(self, name: str, outputs: Sequence[str]) -> Graph:
-        # a quantization that an operand got later also holds for the result
+        # a later quantization of an operand also holds for the result
         for output, node in self.nodes.items():
             result, source = self.tensors[output], self.tensors[node.inputs[0]]
             if keeps_quantization(node.operator) and result.quantization is None and source.quantization:

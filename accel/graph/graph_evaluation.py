@@ -32,7 +32,7 @@ def evaluate_node(graph: Graph, node: Node, arrays: list[Array]) -> Array:
 
 
 def evaluate_operator(node: Node, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
-    """Arrays become row-major, because numpy adds float32 in the order of memory."""
+    """Arrays become row-major, because numpy adds in the order of memory."""
     ordered = [one if one.flags.c_contiguous else one.copy(order="C") for one in arrays]
     result = node.operator.evaluate(operands, ordered, out)
     assert result.shape == out.shape, f"{node.name}: {result.shape}, not {out.shape}"

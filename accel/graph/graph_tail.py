@@ -1,4 +1,4 @@
-"""The part of a network whose shapes depend on values, for example a NonMaxSuppression."""
+"""The part of a network whose shapes depend on values."""
 
 from collections.abc import Mapping
 
@@ -12,11 +12,11 @@ from accel.graph.graph_tensor import Array
 class Tail(Struct, frozen=True, kw_only=True):
     """Nodes after the graph. ONNX Runtime executes them at the end of each run.
 
-    For example, a detector's graph returns boxes and scores, and its tail selects boxes.
+    For example, a detector's graph returns boxes and scores, and its tail is a NonMaxSuppression.
 
     Attributes:
         model: an ONNX model in base64.
-        inputs: outputs or inputs of the graph that the model reads, under these names.
+        inputs: outputs or inputs of the graph, which the model reads.
         outputs: of the whole network. The model computes those that the graph does not.
     """
 

@@ -19,7 +19,7 @@ DTYPES = (*_KNOWN_DTYPES, *FOREIGN_DTYPES)
 QUANTIZED = ("int8", "uint8")
 """Dtypes with a scale and a zero point."""
 MAX_TENSOR_BYTES = 1 << 30
-"""Larger tensors are refused before memory is allocated."""
+"""Larger ones are refused before memory is allocated."""
 MAX_RANK = 8
 
 Array = npt.NDArray[Any]
@@ -52,7 +52,7 @@ class Quantization(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, scale: npt.ArrayLike, zero: npt.ArrayLike = 0, axis: int | None = None) -> "Quantization":
-        """Convert arrays. A single scale or zero point is repeated. Without several, ``axis`` is ignored."""
+        """Convert arrays, and repeat a single scale or zero point. Without several, ``axis`` is ignored."""
         scales, zeros = (np.atleast_1d(np.asarray(one)) for one in (scale, zero))
         if scales.ndim != 1 or zeros.ndim != 1:
             raise GraphError(
@@ -166,7 +166,7 @@ def check_shape(name: str, shape: Sequence[int], dtype: str) -> None:
 def random_values(rng: np.random.Generator, tensor: Tensor, low: float = -1, high: float = 1) -> Array:
     """Return floats from ``low`` to ``high``, or integers of their full range.
 
-    int64 and other integers of foreign operators are 0 or 1, because they are indices and masks.
+    Foreign operators' integers are 0 or 1, because they are indices and masks.
     """
     if np.dtype(tensor.dtype).kind == "f":
         return rng.uniform(low, high, tensor.shape).astype(tensor.dtype)

@@ -1,8 +1,7 @@
 """Float products of dequantized tensors as int32 sums that the host scales.
 
-A product whose result stays float, for example before a float SiLU in exports of TensorRT, has no
-requantization. The machine can still multiply: Dequantize, Conv, SiLU becomes a Conv with int32 sums, a
-Dequantize with the product of both scales, an Add of the bias, and SiLU.
+For example, Dequantize, Conv, SiLU in exports of TensorRT becomes a Conv with int32 sums, a Dequantize with
+the product of both scales, an Add of the bias, and SiLU.
 """
 
 import numpy as np

@@ -172,10 +172,7 @@ class Pad(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Take(Movement):
-    """Values along one axis by index, as ``numpy.take``.
-
-    For example, a nearest Resize of two rows by 2 has the indices 0, 0, 1, 1.
-    """
+    """Values along one axis by index, as ``numpy.take``, for example 0, 0, 1, 1 in a nearest Resize."""
 
     axis: int
     indices: tuple[int, ...]
@@ -200,8 +197,8 @@ class DepthToSpace(Movement):
     """Channels of (N, C, H, W) as squares of ``block`` by ``block`` pixels.
 
     Attributes:
-        columns_first: whether the pixel within the square is the slow part of the operand's channel number
-            (DCR in ONNX) instead of the fast one (CRD).
+        columns_first: whether the pixel in the square is the slow part of the operand's channel number (DCR
+            in ONNX) instead of the fast one (CRD).
     """
 
     block: int
@@ -219,7 +216,7 @@ class DepthToSpace(Movement):
         return count, channels // self.block**2, height * self.block, width * self.block
 
     def source_channels(self, channels: int) -> npt.NDArray[np.int64]:
-        """Return int64[block, block, channels], the operand's channel for each pixel of a square."""
+        """Return the operand's channel for each pixel of a square, int64[block, block, channels]."""
         numbers = np.arange(channels * self.block**2, dtype=np.int64)
         if self.columns_first:
             return numbers.reshape(self.block, self.block, channels)

@@ -71,9 +71,9 @@ class AveragePool(Operator):
     """The mean of each window of (N, C, sizes...).
 
     float32: the sum of the window, tap by tap in order, divided by its count. int8 and uint8: the same for
-    the dequantized values, then ``sat(rne(mean / scale + zero))``, rounded after each operation, as ONNX
-    Runtime's QLinearAveragePool. Integer sums would sometimes round differently. As in ONNX Runtime, a single
-    window of the operand's size is a :class:`GlobalAveragePool`.
+    dequantized values, then ``sat(rne(mean / scale + zero))``, rounded after each operation, as ONNX
+    Runtime's QLinearAveragePool. Integer sums can round differently. As in ONNX Runtime, a single window of
+    the operand's size is a :class:`GlobalAveragePool`.
 
     Attributes:
         in_float32: quantize as ``sat(rne(mean / scale) + zero)`` instead. For example, a mean of 0.5 with

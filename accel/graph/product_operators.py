@@ -23,10 +23,9 @@ _MAX_PRODUCT = 255 * 255
 
 @dataclass(frozen=True, kw_only=True)
 class Product(Operator):
-    """The base class of products.
+    """The base class of products of data, weights, and optionally a bias for each output channel.
 
-    Operands are data, weights, and optionally a bias for each output channel. The result's dtype determines
-    the arithmetic:
+    The result's dtype determines the arithmetic:
 
     - int8 and uint8: ``sat(rne(float32(acc) * scale) + zero)``, where acc is the int32 sum (modulo 2^32) of
       ``(data - its zero point) * (weights - their zero point)`` and the int32 bias;
@@ -34,9 +33,9 @@ class Product(Operator):
     - float32: the product of float32 operands.
 
     Attributes:
-        sum_scales: float32 scales of acc, one for each output channel. Empty for ``(sx * sw) / sy``, from the
+        sum_scales: float32 scales of acc for each output channel, or empty for ``(sx * sw) / sy``, from the
             scales of data, weights and result. A product that computes the channels of two others needs the
-            scales of both, which its own result's scale may not give.
+            scales of both.
     """
 
     COUNT: ClassVar[tuple[int, int]] = (2, 3)
@@ -205,12 +204,12 @@ class Conv(Product):
 class ConvTranspose(Product):
     """A transposed convolution: data (N, C, sizes...), weights (C, O / groups, kernel...), bias (O,).
 
-    Each input value adds its multiple of the kernel to the result at steps of ``strides``. For example, 4
-    values with kernel 2 and stride 2 give 8.
+    Each value adds its multiple of the kernel to the result at steps of ``strides``. For example, 4 values
+    with kernel 2 and stride 2 give 8.
 
     Attributes:
-        windows: ``begin`` and ``end`` are values that are cut off the result.
-        added: values added at the end of the result, along each axis.
+        windows: ``begin`` and ``end`` are cut off the result.
+        added: values added at the end of the result, by axis.
     """
 
     windows: Windows

@@ -11,7 +11,7 @@ from accel.graph.product_operators import MatMul, Product
 from accel.graph.qdq_rewriting import Emitter, QdqRewriting
 
 _BIAS_SCALE_TOLERANCE = 1e-4
-"""Relative difference between the scale of an int32 bias and the product of the operands' scales."""
+"""Relative difference of an int32 bias's scale from the product of the operands' scales."""
 _INT32 = np.iinfo(np.int32)
 
 
@@ -59,10 +59,7 @@ def product_and_bias_emitter(rewriting: QdqRewriting, node: Node, out: Tensor) -
 def _int32_bias(
     rewriting: QdqRewriting, name: str, operator: Product, data: Tensor, weights: Tensor
 ) -> str | None:
-    """Return the dequantized integers, or rounded numbers.
-
-    The unit is the product of the operands' scales: with 0.1 and 0.02, a bias of 0.05 is 25.
-    """
+    """The unit is the product of the operands' scales: with 0.1 and 0.02, a bias of 0.05 is 25."""
     channels = operator.channels(weights)
     unit = (operator.factor() * data.scale_and_zero[0]) * operator.weight_scales(weights)
     source = rewriting.source(name)

@@ -3,8 +3,8 @@
 A region begins at Dequantize nodes and ends at a Quantize. For example, Dequantize, Conv, Clip(0, 6),
 Quantize become a Conv and a Clip of integers.
 
-- Operators that only move values move the integers instead (:mod:`accel.graph.qdq_moves`).
-- An operator between dequantized operands and a quantized result becomes its quantized form.
+- Moves of values move the integers (:mod:`accel.graph.qdq_moves`).
+- An operator between dequantized operands and a quantized result becomes quantized.
 - Functions of one tensor become a table, or a table for each channel (:mod:`accel.graph.qdq_tables`).
 - A max pool after any other float operator moves after the Quantize.
 

@@ -9,7 +9,7 @@ from accel.graph.graph_tensor import QUANTIZED, Array, Tensor
 from accel.graph.quantize_values import dequantize
 
 MAX_CONSTANT_DEPTH = 3
-"""Largest number of nodes between constants and a float tensor that is treated as a constant."""
+"""Nodes between constants and a float tensor that is treated as a constant."""
 
 Emitter = Callable[[str], str]
 """Adds a node with the given result name to the new graph. Returns the integers' name."""
@@ -20,11 +20,7 @@ TableEvaluator = Callable[[Graph, Array], Array]
 
 
 class QdqRewriting:
-    """A rewriting in progress.
-
-    Attributes:
-        separated: float tensors that ONNX Runtime computes in float32.
-    """
+    """``separated`` are float tensors that ONNX Runtime computes in float32."""
 
     def __init__(self, graph: Graph, opaque: Collection[str], evaluate_table: TableEvaluator) -> None:
         self.evaluate_table = evaluate_table
@@ -52,7 +48,7 @@ class QdqRewriting:
         return len(self.consumers[name]) == 1 and name not in self.old.outputs
 
     def constant_numbers(self, name: str, depth: int = MAX_CONSTANT_DEPTH) -> Array | None:
-        """Evaluate a float tensor that depends on constants only, through at most ``depth`` nodes."""
+        """Evaluate a float tensor that depends on constants only, by at most ``depth`` nodes."""
         if name in self.new.constants:
             return self.new.constants[name]
         source = self.source(name)

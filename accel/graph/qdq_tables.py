@@ -38,9 +38,7 @@ class _Region(Struct):
     axis: int | None = None
 
     def add_constant(self, name: str, numbers: Array, shape: Shape) -> bool:
-        """Add a constant unless it needs more than one number for each channel. Return whether it is
-        added.
-        """
+        """Add a constant unless it needs several numbers for a channel. Return whether it is added."""
         if numbers.size > 1:
             padded = (1,) * (len(shape) - numbers.ndim) + numbers.shape
             axes = [axis for axis, size in enumerate(padded) if size > 1]
@@ -56,11 +54,10 @@ class _Region(Struct):
 def table_emitter(rewriting: QdqRewriting, name: str, after: Collection[Node], out: Tensor) -> Emitter | None:
     """Return an emitter of a table for the region that ends at the float tensor ``name``, if possible.
 
-    For example, ``x * HardSigmoid(x)`` is a table of all values of x. Batch normalization and PRelu, whose
-    constants differ by channel, are a table for each channel.
+    For example, PRelu with constants that differ by channel is a table for each channel.
 
     Args:
-        after: the nodes from the region to the Quantize. No other node may read the region.
+        after: the nodes from the region to the Quantize, the only readers of the region.
     """
     region = _find_region(rewriting, name)
     if region is None or not region.nodes or not _is_closed(rewriting, region, after):

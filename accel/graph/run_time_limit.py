@@ -1,7 +1,6 @@
 """A limit on the time of runs in ONNX Runtime, for example of an endless Loop.
 
-One thread watches all runs in progress, because starting a thread takes longer than most runs. It ends when
-no run is left.
+One thread watches all runs, because starting one takes longer than most runs. It ends after the last.
 """
 
 import time

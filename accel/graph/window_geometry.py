@@ -16,7 +16,7 @@ MAX_TAPS = 1 << 20
 
 
 class Windows(Struct, frozen=True, kw_only=True):
-    """The windows of an operator. Each attribute has one number for each sliding axis.
+    """Each attribute has one number for each sliding axis.
 
     Attributes:
         dilations: distances between the taps of a window.
@@ -66,10 +66,7 @@ class Windows(Struct, frozen=True, kw_only=True):
         )
 
     def transposed_sizes(self, sizes: Shape) -> Shape:
-        """Return the sizes that one window for each value covers, without cropping.
-
-        For example, 4 values with kernel 3 and stride 2 make 9.
-        """
+        """Return the sizes that one window for each value covers, without cropping."""
         return tuple(
             (n - 1) * stride + extent
             for n, stride, extent in zip(sizes, self.strides, self.extents, strict=True)
@@ -88,10 +85,7 @@ class Windows(Struct, frozen=True, kw_only=True):
         return replace(self, begin=begin, end=end)
 
     def taps_inside(self, sizes: Shape) -> list[Array]:
-        """Return which taps of which windows lie in the unpadded tensor: bool (windows, taps) for each axis.
-
-        For example, with kernel 3 and padding 1, the first tap of the first window is outside.
-        """
+        """Return which taps of windows lie in the unpadded tensor: bool (windows, taps) for each axis."""
         found = []
         for axis, (size, count) in enumerate(zip(sizes, self.outputs(sizes), strict=True)):
             starts = np.arange(count) * self.strides[axis] - self.begin[axis]

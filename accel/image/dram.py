@@ -20,8 +20,7 @@ _SPARSE_SPAN = 1 << 22
 class Dram:
     """Bytes ``[base, base + size)``.
 
-    Touched memory lives in *extents*, arrays that never overlap or adjoin. An access within an extent is a
-    view.
+    Touched memory lives in *extents*, arrays that never overlap or adjoin, and accesses within are views.
     """
 
     def __init__(self, base: int, size: int) -> None:
@@ -124,7 +123,7 @@ class Dram:
         return np.ndarray(shape, np.uint8, buffer=extent.data, offset=offset, strides=strides)
 
     def _locate(self, start: int, stop: int) -> tuple[Bytes, int]:
-        """Return an extent with ``[start, stop)``, made or grown if necessary, and the offset in it."""
+        """Return an extent with ``[start, stop)``, perhaps made or grown, and the offset in it."""
         if start < self.base or stop > self.base + self.size:
             raise ProgramError(
                 f"DRAM bytes {start:#x}..{stop - 1:#x} are asked for; the window is "

@@ -33,7 +33,6 @@ class Part:
 
     @property
     def stop(self) -> int:
-        """The offset after the last byte."""
         return self.offset + self.nbytes
 
 

@@ -1,10 +1,5 @@
-"""The program image and its file.
-
-An image has everything for a run. Its file is a zip archive of ``program.json``, instructions and segments,
-with checksums. Nothing in it is executed. Older releases skip the optional DRAM part of each instruction
-(``references`` and ``references.bin``, :mod:`accel.image.dram_references`), and its origin (``provenance``
-and ``provenance.bin``, :mod:`accel.image.provenance`).
-"""
+"""The program image and its file, see docs/reference/program-file.md. Members of the file have checksums, and
+nothing in it is executed."""
 
 import io
 import json
@@ -44,7 +39,7 @@ RUN_FORMAT = "accel-run"
 MODEL_SUFFIXES = (".onnx", ".tflite")
 """Models of ``accel compile onnx``."""
 FORMAT_VERSION = 3
-"""Newer files are refused. A program is written in the oldest possible version."""
+"""Newer files are refused. Programs have the oldest possible version."""
 
 
 def format_version(config: Config, tensors: Iterable[ImageTensor] = ()) -> int:
@@ -143,7 +138,7 @@ class Image:
         check_scenario(self.start, self.expected, self.config, len(self.code) // INSTRUCTION_BYTES)
 
     def dram(self) -> Dram:
-        """Return a new DRAM window with instructions, micro-ops and constants.
+        """Return a new window with instructions, micro-ops and constants.
 
         Raises:
             ProgramError: the window is too small.

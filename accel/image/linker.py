@@ -1,6 +1,4 @@
-"""The linker places parts of programs in DRAM, and patches addresses of transfers.
-
-To move a part, it adds to ``dram_base`` of all instructions that refer to it.
+"""The linker moves parts of programs in DRAM, and adds the distance to ``dram_base`` of transfers.
 
 A part keeps its offset within a page, where bursts end, so cycles do not depend on addresses.
 """
@@ -163,7 +161,7 @@ def parts(image: Image) -> tuple[Part, ...]:
 
 
 def linked(image: ImageT, places: Mapping[Part, int]) -> ImageT:
-    """Move parts of an image, see :meth:`Linker.linked`."""
+    """Call :meth:`Linker.linked`."""
     return Linker(image).linked(places)
 
 

@@ -28,7 +28,6 @@ def read_object(data: Any, key: str, make: Callable[[dict[str, Any]], T]) -> T |
 
 
 def read_offset(data: Any, key: str = "offset") -> int:
-    """Return an offset in bytes."""
     value = read_entry(data, key, int)
     if value < 0:
         raise ProgramError(f"{key} is {value} in its manifest; it must not be negative")

@@ -58,8 +58,7 @@ class Preparation(Struct, frozen=True, kw_only=True):
 class BlockDiagonal(Struct, frozen=True, kw_only=True):
     """The host's widening of weights of a grouped computation.
 
-    Rows are outputs, columns inputs of a group. A row has zeros in the columns of the other ``merged``
-    groups:
+    Rows are outputs, columns inputs of a group. A row has zeros for the other ``merged`` groups:
 
         [a b]           [a b 0 0]
         [c d]     ->    [0 0 c d]     two merged groups of one row and two columns each
@@ -231,8 +230,7 @@ def blocked(shape: tuple[int, ...], element: tuple[tuple[int | None, int], ...])
     """Return a row-major layout of blocks.
 
     Args:
-        element: for each dimension of an element, the tensor's dimension, or None where data repeats, and the
-            block's size.
+        element: by dimension, the tensor's dimension, or None where data repeats, and the block's size.
     """
     widths = {d: size for d, size in element if d is not None}
     outer = tuple(-(-n // widths.get(d, 1)) for d, n in enumerate(shape))

@@ -10,8 +10,8 @@ from accel.base.errors import ProgramError
 from accel.image.dram_references import check_numbers, numbers_from_bytes, read_records
 
 Kind = Literal["load", "store", "intrinsic", "alu", "clear", "micro-ops", "tokens", "finish"]
-"""Kinds of statements: copies from or to DRAM, declared intrinsics, ALU operations, and buffers set to
-zero. Outside the nest: LOADs of micro-ops, token carriers, FINISH."""
+"""Copies from or to DRAM, intrinsics, ALU operations, and buffers set to zero. Outside the nest: LOADs of
+micro-ops, token carriers, FINISH."""
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -98,7 +98,7 @@ class Provenance(Struct, frozen=True, kw_only=True, eq=False):
     __hash__ = None  # type: ignore[assignment]
 
     def check(self, instructions: int) -> None:
-        """Raise a ProgramError unless the references fit a program."""
+        """Raise a ProgramError unless the numbers fit."""
         if len(self.of) != instructions:
             raise ProgramError(
                 f"its provenance is that of {len(self.of)} instructions; it has {instructions}"

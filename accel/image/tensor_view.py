@@ -1,9 +1,4 @@
-"""Tensors that the host rearranges for a program.
-
-A *mapping* computes an operator as another one, for example a convolution as a matrix product whose rows are
-windows. The program's tensors then have the user's values in another order, perhaps repeated, with a fill
-value around the edges.
-"""
+"""Tensors that the host rearranges for a mapping, see docs/explain/mappings.md."""
 
 import reprlib
 from math import prod

@@ -1,7 +1,7 @@
 """Zip archives of a manifest and raw members, with limits.
 
-Compressed members could expand to gigabytes, so unpacked sizes are limited. Larger members are stored
-uncompressed, and so are those that hardly shrink.
+Compressed members could expand to gigabytes, so unpacked sizes are limited. Larger members and those that
+hardly shrink are stored uncompressed.
 """
 
 import json
@@ -16,15 +16,15 @@ from accel.base.errors import ProgramError
 MAGIC = b"PK\x03\x04"
 MANIFEST = "program.json"
 LARGEST_MANIFEST = 8 << 20
-"""Bytes of a manifest in a file of any size. Parsed, it takes up to 25 times more memory."""
+"""Bytes of a manifest. Parsed, it takes up to 25 times more memory."""
 LARGEST_CONTENT = 256 << 20
-"""Total bytes of other members in a file of any size."""
+"""Total bytes of other members."""
 _END_BYTES = 22
 _SAMPLE_BYTES = 1 << 16
-"""Bytes of a member that are compressed to learn whether all of it is worth it."""
+"""First bytes of a member, which show whether compression is worth it."""
 _MAX_SAMPLE_SHARE = 0.8
 """A member is compressed if its sample shrinks to at most this share. Weights shrink to 0.9, and compressing
-them took more time than anything else in writing a network."""
+them took most of the time to write a network."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -132,7 +132,7 @@ def damage(error: Exception) -> str:
 
 
 def _is_end(record: bytes) -> bool:
-    """Whether an archive ends here. zipfile would accept more bytes as comment."""
+    """zipfile would accept more bytes as comment."""
     return len(record) == _END_BYTES and record[:4] == b"PK\x05\x06" and record[-2:] == b"\0\0"
 
 

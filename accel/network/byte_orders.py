@@ -36,7 +36,7 @@ def _byte_order(tensor: ImageTensor) -> ByteOrder | None:
 
 
 class ByteOrders:
-    """Orders of a chain's tensors, None outside of DRAM. Orders of results are computed on demand."""
+    """Orders of a chain's tensors, computed on demand, or None outside of DRAM."""
 
     def __init__(self) -> None:
         self._known: dict[str, ByteOrder | ImageTensor | None] = {}

@@ -1,7 +1,7 @@
 """The construction of a chain's program.
 
-Layers' programs are linked to the chain's addresses, and their tokens are replaced. LOADs of weights,
-micro-ops and parameters move to the beginning of their layer, since they need no data of other layers.
+Layers' programs get the chain's addresses and new tokens. LOADs of weights, micro-ops and parameters move to
+the beginning of their layer, since they need no data of other layers.
 """
 
 from collections.abc import Collection, Sequence
@@ -48,7 +48,7 @@ from accel.run.program import as_program
 
 
 def build_chain(graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> Chain:
-    """The host or another chain reads the ``needed`` tensors."""
+    """The host or another chain reads ``needed`` tensors."""
     return _ChainBuilder(graph, parts, needed, config).build()
 
 
@@ -294,7 +294,7 @@ class _ChainBuilder:
 
 
 def _resets(body: Sequence[Instruction], changed: Collection[type[Instruction]]) -> list[Instruction]:
-    """Return SETs of initial settings that earlier layers have changed and a layer does not set."""
+    """Return SETs of initial settings that earlier layers changed and a layer does not set."""
     own = {type(one) for one in body if isinstance(one, Set)}
     used: list[type[Set]] = [SetInp, SetWgt, SetAcc]
     if any(isinstance(one, StoreReq) for one in body):

@@ -1,4 +1,4 @@
-"""Which layers can be in one chain: those that read tensors in the packing of the layers that write them."""
+"""Which layers can be in one chain: those that read tensors as other layers pack them."""
 
 from collections.abc import Sequence
 
@@ -55,9 +55,7 @@ def split_into_chains(
 
 
 def repacked_reads(graph: Graph, parts: Sequence[NetworkPart], config: Config) -> set[tuple[str, str]]:
-    """For example, ``{("conv1", "conv2")}``: ``conv2`` reads ``conv1`` repacked, so the two layers cannot be
-    in one chain.
-    """
+    """For example, ``{("conv1", "conv2")}``: ``conv2`` reads ``conv1`` repacked, and is in another chain."""
     written = _WrittenTensors(graph, parts, config)
     found: set[tuple[str, str]] = set()
     for part in parts:
@@ -93,9 +91,9 @@ def _fits(graph: Graph, written: _Written, part: NetworkPart, name: str) -> bool
 
 
 def _sums_incomplete_blocks(graph: Graph, part: NetworkPart, block: int) -> bool:
-    """Whether a product of two tensors ends inside a block, so that the host must pad both of them.
+    """Whether a product of two tensors ends inside a block, so that the host must pad both.
 
-    A layer may leave any values in the lanes after the last channel. Constant weights are zero there.
+    A layer may leave any values in lanes after the last channel. Constant weights are zero there.
     """
     operator = part.fused.main.operator
     if not isinstance(operator, MatMul):

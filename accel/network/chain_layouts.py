@@ -14,7 +14,7 @@ class TensorLayouts(Struct, frozen=True, kw_only=True):
     """The layouts of a tensor in strips.
 
     Attributes:
-        layouts: strip layouts by buffer name. The plain buffer has the tensor's name.
+        layouts: by buffer name. The plain buffer has the tensor's name.
         exchanges: in order, with the names of their buffers. They fill the other buffers and the halos.
     """
 

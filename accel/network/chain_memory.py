@@ -1,7 +1,4 @@
-"""The allocation of a chain's tensors and constants in DRAM.
-
-Tensors between layers share one region according to their live ranges. Equal constants are stored once.
-"""
+"""The allocation of a chain's tensors and constants in DRAM. Equal constants are stored once."""
 
 import re
 from collections.abc import Mapping, Sequence

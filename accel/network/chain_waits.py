@@ -1,8 +1,8 @@
 """The tokens with which layers of a chain wait for one another in the fewest cycles.
 
-A LOAD that waits for exactly the STOREs of its data starts early, but each token passes through the compute
-unit and delays the load unit. Alternatively, the first LOAD of a layer waits once for the last STORE of the
-layer before. Both strategies are simulated, and a third one that chooses for each layer.
+Each LOAD waits for the STOREs of its own data, or a layer's first LOAD waits for the previous layer's last
+STORE. Both strategies, compared in docs/explain/networks.md, are simulated, and a third one that chooses for
+each layer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,12 +29,11 @@ def insert_fastest_tokens(
     config: Config,
     offset: int,
 ) -> tuple[Ordered, dict[str, int]]:
-    """Insert the tokens of the fastest strategy. Return the cycles of each strategy if layers read others'
-    results.
+    """Insert the tokens of the fastest strategy. Return the cycles of each if layers read others' results.
 
     Args:
         producers: the last layer that each layer reads.
-        segments: constants in DRAM, which contain the micro-ops.
+        segments: constants in DRAM, including micro-ops.
     """
     waits = _waits_per_layer(instructions, layers, producers)
     needed = _dependences(instructions, segments, config)
@@ -42,7 +41,7 @@ def insert_fastest_tokens(
         return with_tokens(needed), {}
     found: dict[str, tuple[int, Ordered]] = {}
     timings: dict[int, InstructionTiming] = {}
-    """The strategies share most instructions, which ``needed`` keeps alive."""
+    """The strategies share most instructions, kept alive by ``needed``."""
     cycles_per_layer: list[list[int]] = []
     layer_of = np.array(layers, dtype=np.int64)
     finish = Finish()
@@ -54,7 +53,7 @@ def insert_fastest_tokens(
             program,
             config,
             address=config.mem_base + offset,
-            checked=[None] * len(program),  # the chosen program is checked at the end
+            checked=[None] * len(program),  # only the chosen program is checked
             sound=timings,
         )
         sources = ordered.sources

@@ -1,13 +1,9 @@
 """Channel maps for the tensors of a graph, so that moves between channels move no data.
 
-A Concat of operands that end inside a block, a Slice that begins inside one, padding of channels and a
-shuffle change the channel map of their result. Producers write channels in the lanes of the map, readers have
-permuted weights. For example, a Concat of 20 and 16 channels on a machine with blocks of 16:
+docs/explain/networks.md has the reasons. For example, a Concat of 20 and 16 channels with blocks of 16:
 
     before   Conv to 20 channels, Concat by the host, Conv of 36 channels
     after    Conv to 32 lanes, 12 of them zero; Concat of whole blocks; Conv of 48 lanes, 12 weights zero
-
-Where two maps cannot agree, a 1x1 convolution moves channels.
 """
 
 import numpy as np
@@ -42,8 +38,7 @@ from accel.network.move_choice import MoveChoice
 def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[MoveChoice, ...]]:
     """Return the new graph, and the compared forms of moves.
 
-    The graph stays the same if no move splits a block, or if the machine's blocks of inputs and outputs
-    differ.
+    The graph stays the same if no move splits a block, or if blocks of inputs and outputs differ.
     """
     if config.block_in != config.block_out:
         return graph, ()
@@ -376,9 +371,8 @@ class _Rewriting:
         """Add a 1x1 convolution with scale 1 that moves channels to the lanes of a target.
 
         Args:
-            indices: the source's channel for each channel of the target, or -1 for ``value``. None keeps
-                channels.
-            value: of channels without a source, minus the zero point.
+            indices: the source's channel for each channel of the target, or -1 for ``value``, minus the zero
+                point. None keeps channels.
         """
         lanes = [lane if lane < 0 or indices is None else indices[lane] for lane in target.lanes]
         weights = np.zeros((len(lanes), len(source.map.lanes), 1, 1), dtype=np.int8)

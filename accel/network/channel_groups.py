@@ -1,8 +1,8 @@
-"""Groups of tensors that must have one channel map, and the groups whose maps matter.
+"""Groups of tensors that must have one channel map.
 
 Elementwise operators, pools and depthwise convolutions compute a lane from the same lane of their operands,
-so their tensors form a group. Moves between channels relate the maps of several groups. A convolution or a
-matrix product relates none, because its weights can be permuted.
+so their tensors form a group. Convolutions and matrix products relate no groups, because their weights can be
+permuted.
 """
 
 from collections.abc import Iterator
@@ -91,7 +91,7 @@ def channel_move(graph: Graph, node: Node) -> ChannelMove | None:
 
 
 def tied_tensors(graph: Graph, node: Node) -> tuple[str, ...]:
-    """Return operands and result of a node that computes each lane from the same lanes."""
+    """Return operands and result if a node computes each lane from the same lanes."""
     operator, out = node.operator, graph.tensors[node.output]
     varying = [name for name in node.inputs if name not in graph.constants]
     tensors = [out, *(graph.tensors[name] for name in varying)]
@@ -148,7 +148,7 @@ def _moves_pixels(operator: Slice | Take | Pad | Concat) -> bool:
         return operator.axis != CHANNEL_AXIS
     if isinstance(operator, Pad):
         return not operator.begin[CHANNEL_AXIS] and not operator.end[CHANNEL_AXIS]
-    return operator.steps[CHANNEL_AXIS] == 1  # its channels are all taken
+    return operator.steps[CHANNEL_AXIS] == 1
 
 
 class ChannelGroups:
@@ -168,7 +168,7 @@ class ChannelGroups:
         self.moves = {name: one for name, one in self.moves.items() if self.is_active(name)}
 
     def of(self, name: str) -> str:
-        """Return the tensor that represents a tensor's group."""
+        """Return the tensor that represents the group."""
         while name in self._parent:
             above = self._parent[name]
             if above == name:

@@ -1,12 +1,9 @@
 """Channel maps: which channel lies in each lane of a tensor's blocks.
 
-A plain tensor of 20 channels in blocks of 16 fills two blocks. Its last 12 lanes hold nothing. Moves between
-channels need no instruction if the lanes stay where they are, and only the map changes:
+Moves between channels need no instruction if only the map changes. For example, with blocks of 16:
 
     Concat of 20 and 16 channels    lanes 0..19, 12 holes, lanes 20..35
     Slice of channels 8..19         lanes 8..19 of the same blocks
-
-The weights of a reader are permuted, and are zero for lanes that hold no channel.
 """
 
 from collections.abc import Iterable, Sequence
@@ -56,7 +53,7 @@ class ChannelMap(Struct, frozen=True, dict=True):
         return ChannelMap(tuple(lanes[first:stop])), first
 
     def padded(self, begin: int, end: int) -> "ChannelMap | None":
-        """Add channels of zeros at both ends in unchanged lanes, or return None if fewer lanes hold zeros."""
+        """Add channels of zeros at both ends in unchanged lanes, or return None if too few lanes are zero."""
         channels = len(self.positions)
         new = [*range(begin), *range(begin + channels, begin + channels + end)]
         free = [lane for lane, channel in enumerate(self.lanes) if channel == ZERO]
@@ -68,7 +65,7 @@ class ChannelMap(Struct, frozen=True, dict=True):
         return ChannelMap(tuple(lanes))
 
     def gathered_squares(self, count: int) -> "ChannelMap":
-        """Return the map after SpaceToDepth: the lanes of ``count`` pixels one after another."""
+        """Return the map after SpaceToDepth: the lanes of ``count`` pixels in sequence."""
         channels = len(self.positions)
         return ChannelMap(
             tuple(

@@ -90,7 +90,7 @@ class ChannelTargets:
         return total
 
     def squares(self, node: Node) -> ChannelMap:
-        """Return the lanes that DepthToSpace needs: those of its result for each pixel of a square."""
+        """Return the lanes that DepthToSpace needs: its result's for each pixel of a square."""
         assert isinstance(node.operator, DepthToSpace)
         out = self.of(node.output)
         channels = node.operator.source_channels(len(out.positions))
@@ -114,7 +114,7 @@ class ChannelTargets:
         return self._choose(node, forms) is squares
 
     def moved(self, maps: Sequence[ChannelMap], move: ChannelMove) -> tuple[ChannelMap, int] | None:
-        """Return the map of a move's result, and the lane of the operand in which it begins."""
+        """Return the map of a move's result, and its first lane in the operand."""
         operator = move.node.operator
         if isinstance(operator, Concat):
             return concatenated(maps), 0

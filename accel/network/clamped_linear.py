@@ -14,13 +14,12 @@ _Floats = npt.NDArray[np.float64]
 
 _WEIGHTS = np.arange(1, 128)
 _TRIED_WEIGHTS = 6
-"""Those with which an integer bias comes closest to the offset are tried first."""
 _BISECTION_STEPS = 60
 """They find the best slope to the precision of float64."""
 _BIAS_DISTANCES = np.arange(-1, 2)
-"""Biases that the thorough search tries, relative to the nearest integer."""
+"""The thorough search's biases relative to the nearest integer."""
 _TRIED_PAIRS = 16
-"""Pairs of weight and bias that the thorough search evaluates: those that allow most scales."""
+"""The thorough search evaluates the pairs of weight and bias with the most possible scales."""
 _CONSTANT_SHIFT = 15
 """A constant c is the bias ``c << 15`` with the scale ``2**-15``: the operand's 9 bits round to zero."""
 _MAX_BIAS = 1 << 30
@@ -52,7 +51,7 @@ class ClampedLinear(Struct, frozen=True, kw_only=True):
 
 
 def fit_clamped_linear(values: _Integers, results: _Integers, zero: int) -> ClampedLinear | None:
-    """Find the function that has exactly these results, for example a ReLU6 of uint8, but no sigmoid.
+    """Find the function with exactly these results, for example a ReLU6 of uint8, but no sigmoid.
 
     Args:
         values: the operand's values minus its zero point, ascending.
@@ -64,7 +63,7 @@ def fit_channels(values: _Integers, table: _Integers, zero: int) -> tuple[Clampe
     """Find a function, or None, for each column of results [values, channels], all with the table's extremes
     as bounds.
 
-    For example, batch normalization and ReLU of 64 channels are 64 functions with the bounds 0 and 127.
+    For example, batch normalization and ReLU of 64 channels have the bounds 0 and 127.
     """
     columns, places = np.unique(table, axis=1, return_inverse=True)
     contiguous = np.ascontiguousarray(columns.astype(np.int64))
@@ -148,7 +147,7 @@ class _Columns:
                 )
 
     def _near_best_lines(self, at: _Integers) -> Iterator[_Pair]:
-        """Yield the weights with which an integer bias comes closest to the best line's offset."""
+        """Yield weights, first those with which an integer bias comes closest to the best line's offset."""
         slopes, offsets, _ = _best_lines(*self._lines(at))
         constant = ~(slopes > 0)
         slopes, offsets = np.where(constant, 1.0, slopes), np.where(constant, 0.0, offsets)
@@ -161,7 +160,7 @@ class _Columns:
             yield _Pair(row + 1, chosen.clip(-_MAX_BIAS, _MAX_BIAS).astype(np.int64), scales)
 
     def _search(self, column: int) -> None:
-        """Try all weights with the biases for which some scale has these results in exact arithmetic."""
+        """Try all weights with biases for which some scale gives the results in exact arithmetic."""
         at = np.array([column])
         x, y, _, _ = self._lines(at)
         low, high = np.array([self._low - self._zero]), np.array([self._high - self._zero])
@@ -216,10 +215,10 @@ def _slopes_through_origin(x: _Integers, y: _Integers, low: _Integers, high: _In
 def _best_lines(
     x: _Integers, y: _Integers, low: _Integers, high: _Integers
 ) -> tuple[_Floats, _Floats, _Floats]:
-    """Return slopes and offsets of the lines that are farthest from rounding thresholds, and the distances.
+    """Return slopes and offsets of the lines farthest from rounding thresholds, and the distances.
 
-    For a given slope, each result allows an interval of offsets. Bisection finds the longest intersection,
-    since its length is concave in the slope. A column whose results are all equal has the slope 0.
+    For a slope, each result allows an interval of offsets. Bisection finds the longest intersection, since
+    its length is concave in the slope. A column of equal results has the slope 0.
     """
     above, below = y > low, y < high
     floors, ceilings = np.where(above, y - 0.5, -np.inf), np.where(below, y + 0.5, np.inf)

@@ -14,7 +14,7 @@ class Cost(Struct, frozen=True, kw_only=True):
     Attributes:
         cycles: of the machine's clock.
         host_cycles: the host's part of ``cycles``.
-        nbytes: bytes of tensors and weights moved to or from DRAM.
+        nbytes: of tensors and weights moved to or from DRAM.
     """
 
     cycles: int

@@ -8,10 +8,10 @@ from accel.graph.graph_tensor import Tensor
 
 
 def exact_average_scale(data: Tensor, out: Tensor, taps: int, count: int) -> np.float32 | None:
-    """Return the scale that requantizes integer sums to the averages that float32 computes, for all values.
+    """Return the scale that requantizes all integer sums to float32's averages.
 
     Returns:
-        None if float32's results depend on the order of its operations, or if integers round some mean
+        None if float32's results depend on the order of operations, or if integers round some mean
         differently.
     """
     means = rounded_means(data, out, taps, count)

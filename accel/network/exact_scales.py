@@ -1,9 +1,8 @@
 """Scales of quantized models for which the machine's integers give float32's results.
 
-The machine adds and multiplies two tensors, averages windows and resizes pictures in integers. For some
-scales a few results differ from float32's by a step, and the host must compute the layer. A scale that
-differs by a fraction of a percent often has no such results. For example, a 2x2 average with equal scales has
-a tie for every other sum. If they differ by 1/2048, it has none.
+For some scales of a sum, product, average or Resize, a few results differ from float32's by a step, and the
+host must compute the layer. A slightly different scale often has none. For example, a 2x2 average with equal
+scales has a tie for every other sum. If they differ by 1/2048, it has none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -63,8 +62,8 @@ def with_exact_scales(content: bytes, shapes: Mapping[str, Shape] | None = None)
 
 
 def _new_scales(graph: Graph) -> Iterator[_NewScale]:
-    """Yield a smaller scale for the operand of an average if nothing else reads it, since the result may
-    share its scale with operands of a Concat. All other results get a larger scale.
+    """Yield a smaller scale for an average's operand without other readers, since the result may share its
+    scale with operands of a Concat. All other results get a larger scale.
     """
     consumers = graph.consumers()
     for node in graph.nodes:
@@ -83,7 +82,7 @@ def _new_scales(graph: Graph) -> Iterator[_NewScale]:
 
 
 def _depends_on_scales(graph: Graph, node: Node) -> bool:
-    """Whether a node computes an integer tensor from integer tensors in float32, or ends a Resize of one."""
+    """Whether a node computes or resizes integers in float32."""
     if isinstance(node.operator, Quantize):
         return _resized(graph, node) is not None
     names = [*node.inputs, node.output]

@@ -4,9 +4,8 @@ A PRelu is no clamped linear function, but its positive and its negative part ar
 
     PRelu(x) = max(PRelu(x), zero) + min(PRelu(x), zero) - zero
 
-The first part is a layer with the lower bound ``zero``, the second one a layer with the upper bound ``zero``
-and the first one as residual. Sums of values with equal scales are exact in integers. With a negative slope,
-both branches are above zero and become two parts, a rising and a falling one.
+The second part is a layer with the first one as residual. With a negative slope, both branches are above zero
+and become a rising and a falling part.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +37,7 @@ _MAX_PARTS = 3
 _SPLITS = (0.5, 0.25, 0.75)
 """Where a function is divided if not at its zero point, as shares of its range."""
 _PROBED_CHANNELS = 8
-"""Channels that are tried first. Most functions without parts have none in any channel."""
+"""They are tried first. Most functions without parts have none in any channel."""
 
 
 class _Parts(Struct, frozen=True, kw_only=True):
@@ -61,8 +60,7 @@ class _Parts(Struct, frozen=True, kw_only=True):
 def divide_functions(graph: Graph, config: Config) -> tuple[Graph, tuple[FusionChoice, ...]]:
     """Replace functions that the machine lacks by sums of functions that it has, where that saves cycles.
 
-    Machines with tables execute functions that all channels share. There, only functions that differ by
-    channel are divided. The choices have the predicted cycles of each function with such a sum.
+    The choices have the predicted cycles of each function with such a sum.
     """
     found = {
         node.output: parts
@@ -179,7 +177,7 @@ def _divide(table: Array, split: int, zero: int) -> tuple[Array, ...] | None:
 
 
 def _monotone_parts(half: Array, split: int) -> tuple[Array, Array]:
-    """Divide columns that turn where they reach the split value. Other columns stay in the first part."""
+    """Divide columns that turn at the split value. Others stay in the first part."""
     steps = np.diff(half, axis=0)
     turns = (steps < 0).any(axis=0) & (steps > 0).any(axis=0)
     rows = np.arange(len(half))[:, None]

@@ -15,13 +15,12 @@ Bounds = tuple[int, int]
 class FusedNodes:
     """Nodes that are executed as one, in graph order. Only the last result is needed elsewhere.
 
-    For example, ``Conv + Clip + Add`` has a convolution as ``main``, one node in ``clips`` and an Add as
-    ``combination``.
+    For example, ``Conv + Clip + Add`` has one node in ``clips`` and an Add as ``combination``.
 
     Attributes:
-        main: a convolution or another product, or any node that is not fused.
-        pad: a Pad before it, with the value that stands for the number zero.
-        lookup: a function of each byte of their result, which the machine looks up in a table.
+        main: a product such as a convolution, or any node that is not fused.
+        pad: a Pad before it, with the value that stands for zero.
+        lookup: a function of each byte of their result, looked up in a table.
         combination: the Add or Mul of their result and another tensor.
     """
 

@@ -1,9 +1,9 @@
 """The ways in which nodes of a graph can be fused.
 
 Convolutions can take over padding of zeros. Convolutions, matrix products, global averages and functions with
-a table for each channel can take over bounds, and look the result up in a table. All of these except global
-averages can also add a residual or multiply by one, and bound the sum or product. A fused node is the only
-reader of its operand.
+a table for each channel can bound their result, and look it up in a table. All except global averages can
+also add a residual or multiply by one, and bound the sum or product. A fused node is the only reader of its
+operand.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class _Anchor(Struct, frozen=True, kw_only=True):
     combination: Node | None
 
     def ways(self, *, combines: bool) -> list[tuple[bool, bool, bool]]:
-        """Return whether padding, bounds and look-up are fused, in each way, with the most fused nodes first.
+        """Return whether padding, bounds and look-up are fused in each way, with the most fused nodes first.
 
         A fused combination needs bounds and look-up in the same layer.
         """
@@ -58,7 +58,7 @@ class _Anchor(Struct, frozen=True, kw_only=True):
 
 
 def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
-    """Divide a graph into groups that are fused independently."""
+    """Groups are fused independently."""
     consumers = graph.consumers()
     anchors = [_anchor(graph, node, consumers) for node in graph.nodes if _is_anchor(graph, node)]
     by_combination: dict[str, list[_Anchor]] = {}
@@ -94,7 +94,7 @@ def _alternatives(
 ) -> Iterator[tuple[FusedNodes, ...]]:
     """Yield the ways to fuse one anchor, or two whose results are added or multiplied."""
     yes_or_no = (True, False)
-    # try the later of two anchors first: when it runs, the other operand exists
+    # the later of two anchors first: when it runs, the other operand exists
     combiners = [] if combination is None else list(reversed(anchors))
     for combiner in (*combiners, None):
         for fuses_last_clips in yes_or_no if combiner is not None and combination_clips else (False,):
@@ -165,7 +165,7 @@ def _lookup(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) ->
 
 
 def _pad(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
-    """Return padding that a convolution can do: spatial axes only, with the zero point."""
+    """Return a convolution's padding: spatial axes only, with the zero point."""
     before = graph.producers.get(node.inputs[0])
     if before is None or not isinstance(node.operator, Conv) or not isinstance(before.operator, Pad):
         return None

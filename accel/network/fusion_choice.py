@@ -1,7 +1,7 @@
 """The choice of fusion and placement with the fewest predicted cycles.
 
-Each group is decided separately by trying all alternatives. Nodes that multiply run on the machine if it
-supports them, all others where they take fewer cycles. Of equal alternatives, the one with fewer pieces wins.
+Nodes that multiply run on the machine if it supports them. Of equal alternatives, the one with fewer pieces
+wins.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ class _Refusal(Struct, frozen=True, kw_only=True):
 
 
 class _Placements(Struct, frozen=True, kw_only=True):
-    """``options`` are none if only the machine could fuse the nodes, and does not support it."""
+    """Without ``options``, only the machine could fuse the nodes, and does not support it."""
 
     options: list[PlacementOption]
     unsupported: str = ""

@@ -1,8 +1,7 @@
-"""The predicted cost of a graph on a machine, for searches over many similar graphs.
+"""The predicted cost of a graph, for searches over many similar graphs.
 
-The prediction repeats :meth:`accel.Network.build` up to the placement, and compiles no layer. It adds layers
-of the machine, nodes on the host, and switches between both. Groups of fused nodes are decided independently,
-so equal groups of different graphs are predicted once.
+The prediction repeats :meth:`accel.Network.build` up to the placement, and compiles no layer. Groups of fused
+nodes are independent, so equal groups of different graphs are predicted once.
 """
 
 import math
@@ -91,7 +90,7 @@ class GraphCosts:
         return host_cost(graph, fused, self._config, switches=True).cycles
 
     def _least_cycles(self, graph: Graph, node: Node) -> int:
-        """Return a lower bound for a product: the cycles of its multiplications or of its bytes."""
+        """Return a product's lower bound: the cycles of its multiplications or bytes."""
         config, operator = self._config, node.operator
         macs = graph.macs(node)
         if isinstance(operator, Conv | MatMul) and (isinstance(operator, MatMul) or operator.groups == 1):
@@ -159,8 +158,8 @@ class GraphCosts:
         return total + Cost(cycles=cycles, host_cycles=cycles, nbytes=0)
 
     def _move_cost(self, graph: Graph, node: Node) -> Cost:
-        """A move that layers execute is free if the result lies inside the operand, or the reverse. Otherwise
-        layers store the values again.
+        """A move is free if the result lies inside the operand, or the reverse. Otherwise layers store the
+        values again.
         """
         if _is_contiguous(graph, node, self._config.block_out):
             return ZERO_COST
@@ -171,8 +170,8 @@ class GraphCosts:
 def _between_pictures_and_matrices(graph: Graph, parts: Sequence[NetworkPart]) -> set[str]:
     """Return the results of Transposes from layers of pictures to matrix products, and back.
 
-    With ``batch`` > 1, an element holds `batch` rows of a matrix, or one pixel of `batch` pictures. So layers
-    cannot store whole elements elsewhere.
+    With ``batch`` > 1, an element holds ``batch`` rows of a matrix, or one pixel of ``batch`` pictures. So
+    layers cannot store whole elements elsewhere.
     """
     is_matrix_product: dict[str, bool] = {}
     """Whether the layer that computes a tensor, perhaps before moves, is a matrix product."""
@@ -211,7 +210,7 @@ def _is_contiguous(graph: Graph, node: Node, block: int) -> bool:
 
 
 def _fused(nodes: Sequence[Node]) -> FusedNodes:
-    """Return nodes as one part. Their roles do not matter for inputs and output."""
+    """Roles of nodes do not matter for inputs and output."""
     first, *others = nodes
     return FusedNodes(main=first, clips=tuple(others))
 

@@ -1,6 +1,6 @@
 """Files of graphs that are not compiled.
 
-The zip archive is like that of a compiled network, with the format ``accel-graph``.
+The zip archive is a compiled network's, with the format ``accel-graph``.
 """
 
 import io
@@ -60,7 +60,7 @@ def _read(name: str, file: IO[bytes]) -> Graph:
 
 
 def constant_members(graph: Graph) -> list[tuple[str, bytes]]:
-    """Return names and contents of files ``constants/N.bin``, little-endian."""
+    """Return ``constants/N.bin``, little-endian."""
     return [(_member(number), _raw(array)) for number, array in enumerate(graph.constants.values())]
 
 

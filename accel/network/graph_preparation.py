@@ -17,17 +17,13 @@ from accel.rewriting.product_rules import AVERAGE_BY_PARTS
 from accel.rewriting.rule_application import apply_rules, simplify
 
 ONE_ROW_RULES = (AVERAGE_BY_PARTS, RESIZE_BY_PHASES)
-"""For machines whose elements have one row, because divided pictures cannot be stored in strips. Machines
-with several rows gain more from strips.
+"""For machines whose elements have one row. Divided pictures cannot be stored in strips, from which machines
+with several rows gain more.
 """
 
 
 class PreparedGraph(Struct, frozen=True, kw_only=True):
-    """A graph with the groups of nodes that are placed.
-
-    Attributes:
-        divisions: functions that became sums of functions.
-    """
+    """``divisions`` are functions that became sums of functions."""
 
     graph: Graph
     groups: tuple[FusionGroup, ...]

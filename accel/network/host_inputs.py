@@ -22,8 +22,8 @@ def host_packs_data(graph: Graph, layer: LoweredLayer) -> bool:
 
 
 def is_packed_by_host(graph: Graph, tensor: str) -> bool:
-    """True for inputs of the graph and results of float32 operators, also after operators that keep bytes,
-    and after Transpose.
+    """True for inputs of the graph and results of float32 operators, also after Transpose and operators that
+    keep bytes.
     """
     name: str | None = tensor
     while name is not None and name not in graph.inputs:

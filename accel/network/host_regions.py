@@ -1,8 +1,7 @@
 """Consecutive nodes of the host as one session of ONNX Runtime.
 
-ONNX Runtime adds and rounds float32 in an order of its own, and fuses nodes such as those of a GELU. One
-session for a region therefore gives the same numbers as the original model. numpy computes regions without
-floats, with equal results, and all regions if ONNX Runtime is not installed.
+ONNX Runtime fuses and rounds float32 as in the original model. numpy computes regions without floats, with
+equal results, and all regions if ONNX Runtime is not installed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -33,7 +32,7 @@ class HostRegion(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     Attributes:
         moves: parts that only rename values of earlier steps.
         parts: all others.
-        needed: results that later steps read, and outputs of the network.
+        needed: results that later steps read, and outputs.
         is_concurrent: whether the next program needs none of the results.
     """
 
@@ -52,9 +51,7 @@ class HostRegion(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return tuple(node for part in self.parts for node in part.fused.nodes)
 
     def run(self, array: Callable[[str], Array]) -> dict[str, Array]:
-        """Return the needed results, in the graph's shapes. ``array`` returns the values of an earlier
-        tensor.
-        """
+        """Return the needed results, in the graph's shapes. ``array`` returns an earlier tensor's values."""
         if self._runner is not None:
             feeds = {name: array(name) for name in self.inputs}
             results = self._runner(feeds, list(self.needed))
@@ -101,7 +98,7 @@ class HostRegion(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
         try:
             content = export_onnx(region, self.needed)
-        except GraphError:  # nodes of several opsets, some of which cannot be converted
+        except GraphError:  # some nodes cannot be converted to a common opset
             return None
         return open_onnx_runtime(content, optimized=True)
 
@@ -117,7 +114,7 @@ def _computes_floats(graph: Graph, node: Node) -> bool:
 
 
 def host_regions(graph: Graph, steps: Sequence[Chain | NetworkPart]) -> Iterator[Chain | HostRegion]:
-    """Nodes whose results the next program does not need are a separate region, if no tensor connects them
+    """Nodes whose results the next program does not need are a separate region unless a tensor connects them
     with the others. So ONNX Runtime fuses the same nodes as in one region.
     """
     groups = [list(group) for _, group in groupby(steps, lambda step: isinstance(step, Chain))]
@@ -156,7 +153,7 @@ def host_regions(graph: Graph, steps: Sequence[Chain | NetworkPart]) -> Iterator
 def _divide(
     parts: Sequence[NetworkPart], awaited: Collection[str]
 ) -> tuple[list[NetworkPart], list[NetworkPart]]:
-    """Return the parts that lead to awaited tensors or are connected with such parts, and all others."""
+    """Return parts that lead to awaited tensors or are connected with these, and all others."""
     component_of: dict[str, list[NetworkPart]] = {}
     for part in parts:
         component = [part]

@@ -18,7 +18,7 @@ class LaneConstants:
         self._known: dict[tuple[str, tuple[tuple[int, ChannelMap], ...]], str] = {}
 
     def permuted(self, name: str, maps: dict[int, ChannelMap]) -> str:
-        """Return a constant with its channels in the lanes of a map, along each of some axes.
+        """Return a constant with its channels in the lanes of the map of each axis.
 
         Lanes without a channel have the zero point.
         """

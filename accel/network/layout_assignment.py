@@ -1,11 +1,8 @@
 """The assignment of strip layouts to the tensors of a chain, by predicted cycles.
 
-Where elements have several rows, a plain picture fills one. Convolutions can compute pictures in strips, one
-in each row (:mod:`accel.network.strip_layout`): the mapping ``strips=Yx1``. If a reader needs a halo or
-another layout, a row exchange (:mod:`accel.network.row_exchange`) fills it.
-
-Dynamic programming minimizes the cycles of all layers and exchanges. Among partial assignments that are
-equivalent for the remaining layers, it keeps the fastest.
+docs/explain/mappings.md explains strips within a network. Dynamic programming minimizes the cycles of all
+layers and row exchanges. Of partial assignments that are equivalent for the remaining layers, it keeps the
+fastest.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -52,11 +49,11 @@ def assign_layouts(
     *,
     copied: Collection[str] = (),
 ) -> tuple[tuple[NetworkPart, ...], tuple[LayoutChoice, ...]]:
-    """Compile the layers of a chain for the layouts with the fewest predicted cycles.
+    """Compile a chain's layers for the layouts with the fewest predicted cycles.
 
     Args:
-        needed: tensors needed outside of the chain, as plain pictures.
-        copied: results that layers also store elsewhere, which they write as plain pictures.
+        needed: plain pictures that are needed outside of the chain.
+        copied: results that layers also store elsewhere, as plain pictures.
     """
     if not supports_row_exchange(config):
         return tuple(parts), ()
@@ -78,7 +75,7 @@ def assign_layouts(
 
 
 class _SharedPicture(Struct, frozen=True, kw_only=True):
-    """``readers`` are layer index and operand name of readers in strips."""
+    """``readers`` are layer and operand of readers in strips."""
 
     writer: int
     size: PictureSize

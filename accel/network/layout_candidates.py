@@ -23,19 +23,19 @@ from accel.network.network_part import NetworkPart
 from accel.network.strip_layout import PictureSize, StripLayout, picture_size
 
 MAX_STRIP_COUNTS = 2
-"""Numbers of strips that are tried for a layer, the largest ones."""
+"""For each layer, the largest ones are tried."""
 CONVOLUTION, GLOBAL_AVERAGE, MAX_POOL = "conv2d", "global_avg_pool2d", "max_pool2d"
 DATA, RESIDUAL, PRODUCT_WEIGHTS = "data", "residual", "B"
-"""Inputs of these operators, and of the product that replaces a global average."""
+"""Inputs of layers, and of the product that replaces a global average."""
 
 
 class LayerCandidate(Struct, frozen=True, kw_only=True):
-    """A mapping of a layer. All fields are defaults on the host.
+    """A mapping of a layer. The host has all defaults.
 
     Attributes:
         strips: of the result, or 1 for plain pictures.
-        layer: the operator in strips, or None for the layer's own program without strips.
-        cycles: predicted for the layer in isolation.
+        layer: the operator in strips, or None for the layer's own program.
+        cycles: predicted in isolation.
     """
 
     strips: int = 1
@@ -111,7 +111,7 @@ class CandidateFinder:
             )
 
     def _max_pools(self, layer: LoweredLayer, size: PictureSize) -> Iterator[LayerCandidate]:
-        """Yield maxima of strips as pictures of their own. Their halo pads with the least value."""
+        """Yield maxima of strips as separate pictures. Their halo pads with the least value."""
         (data,) = layer.operands
         data_size = self.sizes.get(data.tensor)
         vertical, horizontal = window_axes_of(layer.workload())

@@ -12,7 +12,7 @@ class LayoutAlternative(Struct, frozen=True, kw_only=True):
     """A mapping of a layer, with its layouts.
 
     Attributes:
-        cycles: predicted for the layer in isolation.
+        cycles: predicted in isolation.
         exchange: predicted cycles of the row exchanges around the layer, with the other layers as chosen.
     """
 

@@ -1,4 +1,4 @@
-"""Offsets for tensors with limited live ranges."""
+"""Offsets for tensors with live ranges."""
 
 from collections.abc import Mapping, Sequence
 

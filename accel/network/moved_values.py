@@ -1,7 +1,7 @@
 """The sources of moved values: bytes of the tensors that layers write.
 
-Moves are evaluated on addresses instead of values. For example, a nearest Resize by 2 of a row with the
-addresses 0, 16 has the addresses 0, 0, 16, 16.
+Moves are evaluated on addresses. For example, a nearest Resize by 2 of a row with the addresses 0, 16 has the
+addresses 0, 0, 16, 16.
 """
 
 import numpy as np
@@ -24,13 +24,13 @@ from accel.network.network_part import NetworkPart
 
 _Integers = npt.NDArray[np.int64]
 MOVES = Concat | DepthToSpace | Slice | SpaceToDepth | Take | Transpose
-"""Moves that layers can execute when they store or load their values."""
+"""Moves that layers can execute."""
 _ROOT_SHIFT = 40
 """An address is the number of the tensor that a layer writes, then 40 bits of the byte in it."""
 
 
 class ElementSources(Struct, frozen=True, kw_only=True):
-    """The elements of which a tensor consists.
+    """The elements of a tensor.
 
     Attributes:
         root: int64[elements], the number of the tensor that holds each.
@@ -42,7 +42,7 @@ class ElementSources(Struct, frozen=True, kw_only=True):
 
 
 class MovedValues:
-    """The addresses of the values of a chain's tensors.
+    """Addresses of a chain's values.
 
     Attributes:
         roots: tensors that layers write, by number.
@@ -72,7 +72,7 @@ class MovedValues:
         return addresses[1:].reshape(tensor.shape)
 
     def addresses(self, name: str) -> _Integers | None:
-        """Return None if no layer of the chain has written the tensor."""
+        """Return None if no layer of the chain writes the tensor."""
         if name in self._layers and name not in self._known:
             self._known[name] = self._addresses_of_layer(name)
         if name in self._known or name not in self._moves:
@@ -89,7 +89,7 @@ class MovedValues:
         return moved
 
     def elements(self, name: str, order: ByteOrder, element_bytes: int) -> ElementSources | None:
-        """Return None if an element would mix parts of several ones."""
+        """Return None if an element would mix several ones."""
         addresses = self.addresses(name)
         if addresses is None or len(order.numbers) % element_bytes:
             return None

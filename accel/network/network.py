@@ -27,7 +27,7 @@ class Network:
 
     Attributes:
         graph: the graph that it computes.
-        rewriting: how :func:`~accel.network.network_rewriting.rewrite` found the graph, or None.
+        rewriting: how :func:`accel.rewrite` found the graph, or None.
     """
 
     graph: Graph
@@ -77,8 +77,7 @@ class Network:
             tuned: a file of records of :func:`accel.tune`. Layers use its schedules where they take fewer
                 cycles.
             rewrite: ``greedy`` applies rules that help on every machine, ``none`` none. ``backtrack`` and
-                ``saturate`` search for the graph with the fewest predicted cycles, see
-                :func:`~accel.network.network_rewriting.rewrite`.
+                ``saturate`` search for the graph with the fewest predicted cycles, see :func:`accel.rewrite`.
             rules: further rules, for example from :func:`accel.rewriting.rules_file.load_rules`.
             relaxation: of ``backtrack``.
             limits: of ``backtrack`` and ``saturate``.
@@ -91,7 +90,6 @@ class Network:
             MismatchError: the rewritten graph computes other values.
             ScheduleError: ``measure`` is not a positive integer.
         """
-        # loading a model needs no compiler
         from accel.network.network_build import build_network  # noqa: PLC0415
 
         return build_network(
@@ -141,8 +139,7 @@ def load_tflite(
 ) -> Network:
     """Load a TensorFlow Lite model as :func:`load_onnx` does. Inputs and outputs keep the file's layout.
 
-    Variables of the model become inputs and outputs, see
-    :class:`~accel.network.network_session.NetworkSession`.
+    Variables of the model become inputs and outputs, see :class:`accel.NetworkSession`.
     """
     from accel.formats import tflite_import  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
 """Changes of the machine that would make a whole network faster.
 
-Timing fields keep the programs. For geometry fields, the network is compiled again. Changes that move work
-between machine and host are not reported, since cycles do not include the host's time.
+For geometry fields, the network is compiled again. Changes that move work between machine and host are not
+reported, since cycles do not include the host's time.
 """
 
 import time
@@ -28,7 +28,7 @@ DEFAULT_SECONDS = 60.0
 def advise_network(
     program: NetworkProgram, result: NetworkResult, *, seconds: float = DEFAULT_SECONDS
 ) -> AdviceReport:
-    """Find the limits of a network's ``run(record=True)``, and single changes of the machine that help."""
+    """Find the limits of a ``run(record=True)``, and single changes of the machine that help."""
     path = result.known_path
     if path is None:
         raise AccelError("advice needs a recorded run of the machine, as on 'sim'")
@@ -51,7 +51,7 @@ class _Trial:
         self.without = self._why_not_recompiled()
 
     def try_change(self, field: str, value: int) -> Advice | None:
-        """Return None for an impossible machine, or if other nodes would run on the host."""
+        """Return None for an impossible change, or if other nodes would run on the host."""
         recompiled = SPECS[field].kind == "geometry"
         chains = self._program.chains
         try:

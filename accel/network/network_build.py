@@ -1,4 +1,4 @@
-"""The compilation of a network: its graph is rewritten and prepared, then placed, then compiled in chains."""
+"""The compilation of a network: its graph is rewritten, prepared, placed and compiled."""
 
 import os
 import time

@@ -30,11 +30,11 @@ def build_or_read(
 ) -> NetworkProgram:
     """Compile a network, or read it from the cache on disk.
 
-    The parts of a network from the cache have no lowered layers. The seconds of compilation are those of this
-    call. The key contains the content of the files of rules and of records.
+    A network from the cache has no lowered layers. The seconds of compilation are those of this call. The key
+    contains the content of the files of rules and records.
 
     Args:
-        rules: a file of rules. Its code is executed unless the compiled network is in the cache.
+        rules: a file whose code is executed unless the compiled network is in the cache.
 
     Raises:
         AccelError: as :meth:`accel.Network.build`, and :func:`~accel.rewriting.rules_file.load_rules`.

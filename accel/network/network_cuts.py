@@ -8,9 +8,9 @@ from accel.network.network_program import NetworkProgram
 
 
 class Cut(Struct, frozen=True, kw_only=True):
-    """Host nodes of one kind after one layer of the machine and before another.
+    """Host nodes of one kind between two layers of the machine.
 
-    ``reason`` says why the machine does not execute most of them.
+    ``reason`` says why the machine lacks most of them.
     """
 
     operator: str
@@ -24,8 +24,7 @@ class Cut(Struct, frozen=True, kw_only=True):
 def network_cuts(program: NetworkProgram) -> tuple[Cut, ...]:
     """Return the cuts, the most frequent first.
 
-    For example, ``57 Mul: the machine has no Mul``. A Concat or Slice inside a program does not count,
-    because layers write and read its values in place.
+    For example, ``57 Mul: the machine has no Mul``. A Concat or Slice inside a program does not count.
     """
     parts = program.parts
     in_place = {part.fused.output for chain in program.chains for part in chain.parts if not part.on_machine}

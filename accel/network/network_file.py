@@ -1,7 +1,8 @@
-"""Files of compiled networks: the graph, its constants, the programs, and the placement.
+"""Files of compiled networks.
 
-The zip archive has a manifest of the format ``accel-network``. ``constants/N.bin`` are the graph's constants,
-little-endian. ``chains/N/`` holds the members of a program. Programs read constants as inputs.
+The zip archive has a manifest of the format ``accel-network``, with graph and placement. ``constants/N.bin``
+are the graph's constants, little-endian. ``chains/N/`` holds the members of a program. Programs read
+constants as inputs.
 """
 
 import io

@@ -1,7 +1,4 @@
-"""A part of a compiled network.
-
-It imports no compiler, so that compiled networks can be read without one.
-"""
+"""A part of a compiled network, which can be read without importing the compiler."""
 
 from __future__ import annotations
 

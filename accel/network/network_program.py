@@ -129,7 +129,7 @@ class NetworkProgram:
         return replace(self, config=config, steps=tuple(steps))
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
-        """Return a random array for every input, as :func:`~accel.graph.graph_tensor.random_values`.
+        """Return random inputs, as :func:`~accel.graph.graph_tensor.random_values`.
 
         States of the model have their first values.
         """
@@ -165,7 +165,7 @@ class NetworkProgram:
             engine: simulator of the hardware.
             max_cycles, max_uops: limits of each program.
             wave: VCD or FST file to write, with one program after another.
-            record: keep all events, as :attr:`~accel.network.network_result.NetworkResult.runs`.
+            record: keep all events, in the result's ``runs``.
             hardware: the machine after a reset, built if not given.
 
         Raises:
@@ -221,9 +221,9 @@ class NetworkProgram:
         return tuple(host_regions(self.graph, self.steps))
 
     def _mismatches(self, tensors: Mapping[str, Array]) -> dict[str, int]:
-        """Compare each result of the machine with the graph, evaluated on the operands of the run.
+        """Compare the machine's results with the graph, evaluated on the operands of the run.
 
-        Results of the host are not compared. Host nodes inside a chain are evaluated if layers need them.
+        Host nodes inside a chain are evaluated if layers need them.
         """
         wrong: dict[str, int] = {}
         on_host = {node.output for part in self.parts if not part.on_machine for node in part.fused.nodes}
@@ -244,11 +244,7 @@ class NetworkProgram:
 
 
 class _Run:
-    """A run in progress: the host's tensors and those resident in DRAM.
-
-    Args:
-        host: for regions that run while the machine executes a program.
-    """
+    """A run in progress: the host's tensors and those resident in DRAM."""
 
     def __init__(
         self,

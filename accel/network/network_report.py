@@ -35,7 +35,7 @@ _HUES = 8
 
 
 class NetworkReport:
-    """``advised`` is from :func:`~accel.network.network_advice.advise_network`. None omits the section."""
+    """Without ``advised``, its section is omitted."""
 
     def __init__(
         self, program: NetworkProgram, result: NetworkResult, *, advised: AdviceReport | None = None
@@ -90,7 +90,7 @@ def analyzed_programs(program: NetworkProgram, result: NetworkResult) -> tuple[A
 def network_sections(
     program: NetworkProgram, result: NetworkResult, advised: AdviceReport | None = None
 ) -> list[tuple[str, str, str]]:
-    """Return name, heading and HTML of each section."""
+    """Return name, heading and HTML."""
     path = result.known_path
     return [
         ("verdict", "Verdict", _verdict(program, result, advised)),
@@ -169,7 +169,6 @@ def _layers_over_time(result: NetworkResult) -> str:
 
 
 def _hue(layer: int) -> str:
-    """Return the same colour as in the timeline."""
     return f'class="hue{layer % _HUES}"'
 
 

@@ -1,4 +1,4 @@
-"""The tensors and figures of a network's run."""
+"""Results of networks' runs."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -99,9 +99,7 @@ def host_layer_result(graph: Graph, part: NetworkPart) -> LayerResult:
 def machine_layer_results(
     graph: Graph, chain: Chain, result: Result, *, program: int, causes: bool = False
 ) -> list[LayerResult]:
-    """A layer's cycles last from the previous layer's last retirement to its own. The last layer's extend to
-    the end.
-    """
+    """A layer's cycles last from the previous layer's last retirement to its own, or to the end."""
     begins = [0, *chain.ends[:-1]]
     cycles = layer_cycles(chain, result.timing)
     segments: list[list[Segment]] = [[] for _ in cycles]
@@ -138,7 +136,6 @@ def machine_layer_results(
 
 
 def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: Config) -> str | None:
-    """Name the unit whose slots, or bytes at full bus width, fill the cycles of a layer."""
     if not cycles:
         return None
     busy = dict.fromkeys(Unit, 0.0)
@@ -153,10 +150,9 @@ def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: C
 
 
 def _busy_cycles(instructions: Sequence[Instruction], config: Config) -> float:
-    """Return the most of the cycles of compute slots, of reads and of writes.
+    """Return :attr:`LayerResult.busy`. Reads and writes have separate channels of the bus.
 
-    Reads and writes have separate channels of the bus. For example, 90 slots, 800 bytes read and 400 written
-    over a bus of 8 bytes are 100 cycles.
+    For example, 90 slots, 800 bytes read and 400 written over a bus of 8 bytes are 100 cycles.
     """
     slots = reads = writes = 0.0
     for one in instructions:
@@ -281,8 +277,7 @@ class NetworkResult:
         return dict(total)
 
     def critical_path(self) -> tuple[Segment, ...]:
-        """Return the critical path: segments in order of time, whose cycles add up to
-        :attr:`~accel.network.network_result.NetworkResult.cycles`.
+        """Return the critical path: segments in order of time, whose cycles add up to all cycles.
 
         Instructions are numbered within their program.
 
@@ -307,9 +302,8 @@ class NetworkResult:
         return layer_at(self.layers, cycle)
 
     def energy(self) -> EnergyReport:
-        """Return the energy of the machine by component and layer, from exact counts of accesses.
-
-        The host is not included.
+        """Return the machine's energy, without the host's, by component and layer, from exact counts of
+        accesses.
 
         Raises:
             AccelError: the programs were not kept (``run(record=True)``).

@@ -34,13 +34,12 @@ def rewrite(
 
     Args:
         on: the machine, its configuration or the configuration's name.
-        search: ``greedy`` applies the rules that simplify, ``backtrack`` searches in the order of cost, and
+        search: ``greedy`` applies rules that simplify, ``backtrack`` searches in the order of cost, and
             ``saturate`` applies all rules at once and chooses afterwards.
         rules: further rules. Each is checked on 20 drawn graphs.
         relaxation: ``backtrack`` expands graphs that cost at most this multiple of the best. At least 1.
-        limits: limits of the search.
         compare: compile the graphs with and without ``backtrack`` or ``saturate``, and return the one with
-            fewer cycles. Otherwise return the one with fewer predicted cycles.
+            fewer cycles. Otherwise predicted cycles decide.
 
     Returns:
         The network with the new graph, and the report ``rewriting``. The outputs keep their names.

@@ -13,11 +13,11 @@ from accel.network.network_result import NetworkResult
 
 
 class NetworkSession:
-    """A network with state, for example a detector of wake words that takes sound piece by piece.
+    """A network with state, for example a detector of wake words.
 
     For example, ``NetworkSession(program, {"h_out": "h"})`` starts with zeros for ``h``. After each run, the
-    output ``h_out`` becomes the next run's ``h``. A model that keeps its state itself, such as a TensorFlow
-    Lite model with variables, needs no pairs, and starts with the model's first values.
+    output ``h_out`` becomes the next ``h``. A model that keeps its state itself, such as a TensorFlow Lite
+    model with variables, needs no pairs, and starts with its own first values.
 
     Attributes:
         state: the next values of the inputs with state, by name.
@@ -67,7 +67,7 @@ class NetworkSession:
 
         Args:
             inputs: arrays by name, without the state.
-            options: as for :meth:`~accel.network.network_program.NetworkProgram.run`.
+            options: as for :meth:`accel.NetworkProgram.run`.
 
         Raises:
             ShapeError: as there, or a state has another shape than its input.

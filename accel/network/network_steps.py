@@ -48,7 +48,7 @@ def _group_parts(
 ) -> tuple[list[tuple[NetworkPart, ...]], list[set[str]], Partition]:
     """Return groups, the tensors that others need of each, and the partition.
 
-    If a Concat or Slice cannot be an alias, the host executes it, and the grouping starts again.
+    If a Concat or Slice cannot be an alias, the grouping starts again with it on the host.
     """
     aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
     first: PartitionSummary | None = None

@@ -1,7 +1,7 @@
 """Partition: parts of the machine and of the host in an order of execution with the fewest programs.
 
-Given the placement of all parts, the earliest stages are optimal (:mod:`accel.network.partition_stages`). A
-search with a lower bound decides which moves layers execute inside a program.
+Given all placements, the earliest stages are optimal (:mod:`accel.network.partition_stages`). A search with a
+lower bound decides which moves layers execute.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ class PartitionSummary(Struct, frozen=True, kw_only=True):
     """The quality of a partition.
 
     Attributes:
-        bound: programs that any partition needs: the longest alternation of machine and host over all paths
-            of the graph, if layers could execute every move.
-        is_exact: whether no partition of these parts has fewer programs.
+        bound: the longest alternation of machine and host over all paths of the graph, if layers could
+            execute every move.
+        is_exact: whether no partition has fewer programs.
     """
 
     bound: int
@@ -125,9 +125,8 @@ class PartitionProblem:
         return "machine" if part.on_machine else "host"
 
     def solve(self) -> tuple[_Solution, int, bool]:
-        """Minimize the programs, then the copies.
-
-        Also return the lower bound of programs, and whether the solution is proven to be the best.
+        """Minimize programs, then copies. Also return the programs' lower bound, and whether the solution is
+        proven best.
         """
         self._left = MAX_EVALUATIONS
         root = self._evaluate(frozenset(), frozenset(), None)
@@ -136,7 +135,7 @@ class PartitionProblem:
         undecided = [at for at, members in self._members.items() if members is not None]
         impossible = frozenset(self._members) - set(undecided)
         whole = self._evaluate(frozenset(undecided), impossible, None)
-        if whole is not None and programs_of(whole) == bound:  # nothing can be better
+        if whole is not None and programs_of(whole) == bound:
             best: _Solution | None = _Solution(whole, frozenset(undecided), impossible)
         else:
             self._left = MAX_EVALUATIONS - 1
@@ -151,8 +150,8 @@ class PartitionProblem:
     def _alias_members(self, at: int) -> frozenset[int] | None:
         """Return the parts that must be in one program with a move, or None if there is no such program.
 
-        These are the layers that write its values, and other moves of them. Readers can be anywhere, because
-        layers store values again for a reader in another program.
+        These are the layers that write its values, and their other moves. Readers can be anywhere, because
+        layers store values again for another program.
         """
         found, pending = {at}, [at]
         while pending:
@@ -173,7 +172,7 @@ class PartitionProblem:
     def _evaluate(
         self, in_place: frozenset[int], copied: frozenset[int], last_stage: int | None
     ) -> list[int] | None:
-        """Return the stages. Undecided moves run wherever they are."""
+        """Undecided moves run wherever they are."""
         self._left -= 1
         kinds: list[Kind] = []
         for at in range(len(self.parts)):
@@ -225,7 +224,7 @@ class PartitionProblem:
     # --- order -----------------------------------------------------------------------------------
 
     def _settled(self, solution: _Solution) -> list[int]:
-        """Move flexible parts from the host into the next program, if there is one anyway."""
+        """Move flexible parts from the host into the next program, if there is one."""
         stages = list(solution.stages)
         programs = {stage for at, stage in enumerate(stages) if self.parts[at].on_machine and stage % 2}
         for at in reversed(range(len(stages))):

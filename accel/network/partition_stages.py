@@ -1,7 +1,7 @@
 """Stages: the earliest program or time of the host in which each part of a network can run.
 
-Stages alternate: stage 0 is the host's, stage 1 the first program, stage 2 the host's after it, and so on. So
-there are ``2 * programs + 1`` stages.
+Stage 0 is the host's, stage 1 the first program, stage 2 the host's after it, and so on up to
+``2 * programs``.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ class Read(Struct, frozen=True, kw_only=True):
     """An operand of a part.
 
     Attributes:
-        producer: index of the part that computes the operand.
-        repacks: whether the host must change its packing, if a layer writes it and a layer reads it.
+        producer: index of the part that computes it.
+        repacks: whether the host must repack it if a layer writes it and another reads it.
     """
 
     producer: int
@@ -30,15 +30,15 @@ def earliest_stages(
 ) -> list[int] | None:
     """Return the earliest stage of each part. No order of execution has fewer stages.
 
-    All constraints are of the form "not before this stage" or "in the same stage". So the earliest stages of
-    all parts are possible at the same time.
+    All constraints are of the form "not before this stage" or "in the same stage". So all earliest stages are
+    possible at the same time.
 
     Args:
-        kinds: of each part, in an order of execution.
+        kinds: of parts in an order of execution.
         bundles: each part's bundle, or -1. The parts of a bundle are in one stage of the machine.
 
     Returns:
-        None if a part would be after ``last_stage``, also because two parts of a bundle need the host between
+        None if a part would be after ``last_stage``, also if two parts of a bundle need the host between
         them.
     """
     stages = [0] * len(kinds)
@@ -69,7 +69,7 @@ def programs_of(stages: Sequence[int]) -> int:
 
 
 def bundle_numbers(count: int, joined: Sequence[Sequence[int]]) -> list[int]:
-    """Join sets of parts that share a part, and return the number of each part's set, or -1."""
+    """Join sets that share a part, and return the number of each part's set, or -1."""
     roots = list(range(count))
 
     def root(at: int) -> int:

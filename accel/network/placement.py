@@ -32,7 +32,7 @@ class _LayerCompiler:
         self._known: list[tuple[LoweredLayer, Program, int]] = []
 
     def program(self, layer: LoweredLayer) -> tuple[Program, int]:
-        """Return a layer's program, which equal layers share, and its cycles in isolation."""
+        """Return a program, which equal layers share, and its cycles in isolation."""
         is_packed = host_packs_data(self._graph, layer)
         for other, program, cycles in self._known:
             is_equal = (other.operator, other.parameters) == (layer.operator, layer.parameters)
@@ -60,7 +60,7 @@ class _LayerCompiler:
     def _with_other_scales(self, layer: LoweredLayer, mapping: str, schedule: Schedule) -> Image | None:
         """Return the program of a known layer with the same instructions.
 
-        Such a layer has a bias and the same schedule, and differs only in its scales. Scales of a residual
+        Such a layer has a bias and the same schedule, and differs only in its scales. A residual's scales
         must be equal, because instructions contain them. Without a bias, constants contain the scales.
         """
         quantized = layer.parameters.get("quantized")

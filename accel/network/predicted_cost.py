@@ -1,7 +1,7 @@
 """Predicted cycles and bytes of fused nodes, on the machine and on the host.
 
-The host's speed is assumed, in its favour: it touches each byte once, multiplies at one MAC per cycle, and
-does all other arithmetic for free.
+The host's assumed speed is in its favour: it touches each byte once, multiplies at one MAC per cycle, and
+does other arithmetic for free.
 """
 
 from math import prod
@@ -15,9 +15,7 @@ from accel.network.host_inputs import choose_layer_mapping
 from accel.network.lowering.lowered_layer import LoweredLayer
 
 HOST_SWITCH_CYCLES = 1000
-"""From the end of a program until the host computes, and back: 10 us at 100 MHz. The machine's own latency at
-the end and at the start of a program is added.
-"""
+"""From a program's end until the host computes, and back: 10 us at 100 MHz, plus the machine's latency."""
 HOST_CYCLES_PER_BYTE = 1
 HOST_CYCLES_PER_MAC = 1
 

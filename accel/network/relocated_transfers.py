@@ -33,7 +33,7 @@ def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
 def relocate_transfers(
     program: Program, offset: int, positions: _Integers
 ) -> dict[int, Sequence[Transfer]] | None:
-    """Change all transfers of a tensor to ``positions``, int64[elements] relative to the tensor's start.
+    """Change a tensor's transfers to ``positions``, int64[elements] relative to its start.
 
     Returns:
         Replacements by index of instruction, or None if impossible.
@@ -49,17 +49,15 @@ def relocate_transfers(
 
 
 def relocate_transfer(transfer: _TransferT, base: int, positions: _Integers) -> Sequence[_TransferT] | None:
-    """Replace a transfer for elements that lie elsewhere.
-
-    For example, a LOAD of two rows becomes a LOAD with another stride if both rows remain whole, otherwise
+    """For example, a LOAD of two rows becomes a LOAD with another stride if both remain whole, otherwise
     several LOADs of one row.
 
     Args:
         positions: int64[elements], relative to ``base``, the tensor's first element in DRAM.
 
     Returns:
-        None if this would divide a row of a transfer that has rows of padding, or a STORE that uses one
-        residual for all of its elements.
+        None if this would divide a row of a transfer with rows of padding, or a STORE that uses one residual
+        for all elements.
     """
     rows = np.arange(transfer.y_size)[:, None] * transfer.x_stride + np.arange(transfer.x_size)
     if not rows.size:
@@ -132,12 +130,11 @@ def _with_scratchpad_offset(transfer: _TransferT, row: int, column: int, element
 def scatter_store(store: Store, base: int, positions: _Integers) -> list[tuple[Store, _Integers]]:
     """Replace a STORE by ones that write its elements elsewhere. Return the numbers of each one's elements.
 
-    For example, a row of five elements at the positions 0, 2, 4, 6, 8 is one STORE of five rows of one
-    element with stride 2.
+    For example, a row of elements at the positions 0, 2, 4, 6, 8 is one STORE of five rows with stride 2.
 
     Args:
-        positions: int64[elements], relative to ``base``. Elements with negative positions, or after the last
-            position, are left out.
+        positions: int64[elements], relative to ``base``. Elements with negative or without positions are left
+            out.
     """
     rows = np.arange(store.y_size)[:, None] * store.x_stride + np.arange(store.x_size)
     rows += store.dram_base - base
@@ -160,7 +157,7 @@ def scatter_store(store: Store, base: int, positions: _Integers) -> list[tuple[S
 
 
 def _runs(positions: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield begin, count and stride of elements at equal distances, without negative positions."""
+    """Yield begin, count and stride of elements at equal distances. Skip negative positions."""
     at = 0
     while at < len(positions):
         if positions[at] < 0:

@@ -1,6 +1,6 @@
 """LOADs of operands that a layer reads several times, because its weights are sums of int8 values.
 
-A layer's own program has copies in DRAM. In a chain, its LOADs read the only copy.
+A layer's own program has copies in DRAM, a chain only one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def loads_of_copies(
 ) -> Mapping[int, Sequence[Load]] | None:
     """Return replacements of the LOADs of copies, by index of instruction.
 
-    None if an element mixes several copies, for example of 20 channels in blocks of 16.
+    None if an element mixes copies, for example of 20 channels in blocks of 16.
     """
     tensor = next(one for one in program.tensors if one.name == operand.name)
     if program.references is None or tensor.dtype != order.dtype or tensor.preparation is not None:

@@ -1,8 +1,7 @@
 """Residuals of STOREs that store their elements more than once.
 
 A STORE.ADD takes its residuals from a queue. If its elements are also stored elsewhere, the residuals of each
-piece are loaded again. The LOADs of one piece come before the STORE of the piece before it, if the queue has
-room for both.
+piece are loaded again. If the queue has room, the LOADs of a piece come before the previous piece's STORE.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from accel.core.scratchpad_specs import RES
 
 _Integers = npt.NDArray[np.int64]
 Located = tuple[Instruction, int | None]
-"""An instruction with the DRAM offset of the part that it touches."""
+"""An instruction with the DRAM offset of its part."""
 
 
 class StorePiece(Struct, frozen=True, kw_only=True, eq=False):
@@ -27,7 +26,7 @@ class StorePiece(Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         offset: of the buffer that it writes.
-        elements: int64[elements], the numbers of these elements.
+        elements: int64[elements], their numbers.
     """
 
     store: Store
@@ -36,11 +35,7 @@ class StorePiece(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class RepeatedStore(Struct, frozen=True, kw_only=True, eq=False):
-    """A STORE with the pieces that follow it.
-
-    Attributes:
-        is_dropped: whether only the pieces remain.
-    """
+    """A STORE, dropped or not, with the pieces that follow it."""
 
     store: Store
     offset: int | None
@@ -130,7 +125,7 @@ def _takers(
         if not (isinstance(entry, RepeatedStore) and entry.is_dropped):
             found[index].append(_Taker(store=store, offset=offset, addresses=own, source=source))
         for piece in entry.pieces if isinstance(entry, RepeatedStore) else ():
-            # a STORE that holds one residual for all of its elements does so in every piece
+            # a STORE with one residual for all elements has it in every piece
             chosen = own[piece.elements] if count == store.sram_elements else own
             taker = _Taker(store=piece.store, offset=piece.offset, addresses=chosen, source=source)
             found[index].append(taker)
@@ -143,7 +138,7 @@ def _addresses(load: LoadRes) -> _Integers:
 
 
 def _loads(load: LoadRes, taker: _Taker) -> Iterator[Located]:
-    """Yield as few LOADs of elements in order as rows of one length allow."""
+    """Yield as few LOADs as rows of one length allow."""
     addresses = taker.addresses
     if not len(addresses):
         return

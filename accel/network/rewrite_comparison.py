@@ -1,7 +1,6 @@
 """The comparison of the compiled networks with and without a search.
 
-Searches predict the cost of graphs before layouts are known. Here the programs are simulated, so their cycles
-are exact. Only the host and the switches to it are predictions.
+Programs are simulated, so their cycles are exact. Only the host and the switches to it are predicted.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,8 +36,8 @@ def faster_network(
     rules: Sequence[Rule],
     compile_graph: Callable[[Graph], NetworkProgram],
 ) -> NetworkProgram:
-    """If the search found the graph ``given``, only that is compiled. ``rules`` are a user's. Those that
-    simplify are also applied to the graph without the search.
+    """If the search found the graph ``given``, only that is compiled. The user's ``rules`` that simplify are
+    also applied to the graph without the search.
 
     Raises:
         MismatchError: the graph without the search computes other values.

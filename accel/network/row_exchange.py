@@ -1,8 +1,7 @@
 """Row exchanges: programs that move values between rows of elements, between two layers.
 
-No instruction does that. But if blocks are cubes, elements of activations and of weights have one size, and a
-product with weights X and the unit matrix I transposes X. A second product, of the transposed elements T and
-a 0/1 matrix S, selects rows, also of several elements:
+If blocks are cubes, two products do that. The first, of the unit matrix I with weights X, transposes X. The
+second, of a 0/1 matrix S with the transposed elements T, selects rows, also of several elements:
 
     T = I X'                LOAD.WGT X, MAC, STORE.OUT T
     Y = sum of S T' = S X   LOAD.WGT T, one MAC for each S, STORE.OUT Y
@@ -67,8 +66,8 @@ class RowExchange(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def terms(self) -> list[dict[int | None, _Matrix]]:
-        """For each written line, a 0/1 matrix (row of target, row of source) by line of the source, None for
-        the fill value.
+        """For each written line, 0/1 matrices (target rows, source rows) by source line, or None for the fill
+        value.
         """
         size = self.config.batch
         all_terms = []
@@ -168,7 +167,7 @@ class RowExchange(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def cycles(self) -> int:
-        """Predicted cycles: all phases of the first chunk, then the slowest phase of each further one."""
+        """Predicted: all phases of the first chunk, then the slowest phase of each further one."""
         config, columns, count = self.config, self.size.blocks * self.size.width, len(self.chunks)
         beats = -(-config.out_element_bytes // config.bus_bytes)
         written = len(self.written_lines) * columns
@@ -187,7 +186,7 @@ class RowExchange(Struct, frozen=True, kw_only=True, dict=True):
 class _ExchangeProgram:
     """The instructions and micro-ops of an exchange, with addresses relative to each buffer.
 
-    They use the ends of the scratchpads, so that a layer's first data can stay at the beginnings.
+    They use the ends of the scratchpads. A layer's first data can stay at the beginnings.
     """
 
     def __init__(self, exchange: RowExchange) -> None:

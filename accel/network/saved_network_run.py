@@ -18,7 +18,7 @@ from accel.views.saved_run import SavedRun, program_hash, state_thousandths
 
 
 def whole_figures(result: NetworkResult) -> dict[str, Any]:
-    """Sum up the figures of all programs, by the keys of :meth:`~accel.run.result.Result.to_dict`."""
+    """Sum up all programs, by the keys of :meth:`~accel.run.result.Result.to_dict`."""
     stalls: dict[str, Counter[str]] = {unit.label: Counter() for unit in Unit}
     for run in result.runs:
         for unit, states in (run.stalls or {}).items():

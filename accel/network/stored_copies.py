@@ -1,8 +1,7 @@
 """Copies of results that layers store elsewhere, so that a move takes no pass over the data.
 
-A layer can store each element of its result several times. For example, a nearest Resize by 2 stores each
-element at four positions, and DepthToSpace stores each row with a stride. A result's own buffer is omitted if
-nobody reads it.
+For example, a layer stores each element at four positions for a nearest Resize by 2. A result's own buffer is
+omitted if nobody reads it.
 """
 
 from collections.abc import Mapping
@@ -29,9 +28,9 @@ class StoredCopy(Struct, frozen=True, kw_only=True, eq=False):
     """A buffer with elements of layers' results.
 
     Attributes:
-        positions: by result, for each time that its elements are stored int64[elements], the position of each
-            element in the buffer, or :data:`NOWHERE`.
-        tensor: the layout of a tensor that the host can read.
+        positions: by result, for each time that it is stored, int64[elements]: each element's position in the
+            buffer, or :data:`NOWHERE`.
+        tensor: the layout if the host can read it.
     """
 
     nbytes: int
@@ -47,7 +46,7 @@ def find_copy(
     *,
     tensor: ImageTensor | None = None,
 ) -> StoredCopy | None:
-    """Return None if an element of the tensor is no element of a result, or occurs too often."""
+    """Return None if an element is no element of a result, or occurs too often."""
     sources = moved.elements(name, order, config.out_element_bytes)
     if sources is None:
         return None
@@ -62,7 +61,7 @@ def find_copy(
 
 
 def _positions(sources: ElementSources, number: int) -> tuple[_Integers, ...]:
-    """Return the positions of each element's first occurrence, its second, and so on."""
+    """Return the positions of elements' first occurrences, second ones, and so on."""
     targets = np.flatnonzero(sources.root == number)
     elements = sources.element[targets]
     by_element = np.argsort(elements, kind="stable")
@@ -76,7 +75,7 @@ def _positions(sources: ElementSources, number: int) -> tuple[_Integers, ...]:
 
 
 def picture_tensor(tensor: Tensor, config: Config) -> ImageTensor | None:
-    """Return a tensor (N, C, H, W) in the layout of plain pictures."""
+    """Return a tensor (N, C, H, W) as plain pictures."""
     if len(tensor.shape) != 4 or config.block_in != config.block_out:
         return None
     count, channels, height, width = tensor.shape

@@ -5,17 +5,15 @@ row of each element. Otherwise each of its strips lies in a separate row:
 
     element (block, line, column), row strip:  pixel (strip * lines + line - halo_above, column)
 
-For example, a picture of 16 lines in 8 strips has 2 lines in each strip. Row 3 of an element in line 1 holds
-a pixel of line 3 * 2 + 1 = 7.
+For example, 16 lines in 8 strips are 2 lines per strip. Row 3 of an element in line 1 has a pixel of line
+3 * 2 + 1 = 7.
 
-Windows higher than one line also read neighbouring strips. A layout can therefore repeat such halo lines
-above and below each strip, and hold the padding of the picture.
+For higher windows, a layout can repeat halo lines of neighbouring strips, and hold the picture's padding.
 
-A *repeated* layout holds the same picture in the rows of all strips, for example a factor or a summand of
-each channel.
+A *repeated* layout holds the same picture in the rows of all strips, for example a factor of each channel.
 
 A *transposed* layout holds transposed elements in the order (line, column, block). Loaded as weights, they
-are a matrix of pixels by channels, so that a product can sum over the pixels.
+are a matrix of pixels by channels, and a product can sum over pixels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +64,7 @@ class StripLayout(Struct, frozen=True, kw_only=True):
         return bool(self.halo_above or self.halo_below)
 
     def contains(self, other: "StripLayout") -> bool:
-        """Whether all lines of another layout are here, in the same rows."""
+        """Whether this layout has all lines of another one in the same rows."""
         return (
             self._without_halo == other._without_halo
             and self.halo_above >= other.halo_above
@@ -86,10 +84,7 @@ class StripLayout(Struct, frozen=True, kw_only=True):
         )
 
     def __str__(self) -> str:
-        """For example ``plain``, ``8 strips``, ``8 strips, 1 above, 1 below``, or ``8 strips, repeated``.
-
-        Network files hold these texts.
-        """
+        """Network files hold these texts, for example ``plain`` or ``8 strips, 1 above, 1 below``."""
         if self.is_plain:
             return "plain"
         halos = ((self.halo_above, "above"), (self.halo_below, "below"))
@@ -113,7 +108,7 @@ class PictureSize(Struct, frozen=True, kw_only=True):
 def merge_layouts(
     written: StripLayout, read: Sequence[StripLayout], *, plain: StripLayout | None
 ) -> tuple[StripLayout, list[StripLayout]]:
-    """Find few layouts that contain all that layers read."""
+    """Find few layouts that contain all read ones."""
     first, others = written, list[StripLayout]()
     for one in read:
         joined = first | one
@@ -169,7 +164,6 @@ def element_positions(size: PictureSize, inner: StripLayout, outer: StripLayout)
 
 
 def has_layout(tensor: ImageTensor, size: PictureSize, layout: StripLayout, rows: int, columns: int) -> bool:
-    """Whether a tensor has a layout, with elements of ``rows`` by ``columns``."""
     packed = (1, size.blocks, layout.height, size.width, rows, columns)
     return (
         tensor.layout.packed == packed

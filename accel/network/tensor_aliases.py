@@ -1,8 +1,8 @@
 """Aliases: tensors inside other tensors, so that moves take no pass over the data.
 
-Layers write the operands of a Concat next to each other. A Slice is read in place. For example, channels
-0..31 of 64 are the first two blocks of 16, which layers can read as a tensor of 32 channels. Where a tensor
-cannot lie inside another one, its producers store its values again (:mod:`accel.network.stored_copies`).
+Layers write the operands of a Concat next to each other, and read a Slice in place. For example, channels
+0..31 of 64 are the first two blocks of 16. Other tensors are stored again
+(:mod:`accel.network.stored_copies`).
 """
 
 from collections.abc import Collection, Sequence
@@ -35,12 +35,9 @@ def alias_order(
 ) -> tuple[ByteOrder, int] | None:
     """Return the byte order of a Concat of adjacent operands, or of a Slice in its operand.
 
-    Args:
-        sources: orders of the operands, None outside of DRAM.
-
     Returns:
         The order, and the bytes before a Slice. None if it is not contiguous, or an operand is outside of
-        DRAM.
+        DRAM, with None in ``sources``.
     """
     known = [one for one in sources if one is not None]
     if len(known) < len(sources):
@@ -74,7 +71,7 @@ class MovePlan(Struct, frozen=True, kw_only=True):
     """How the result of a move lies in DRAM.
 
     Attributes:
-        order: None for a result that only other moves read, which is not stored.
+        order: None for a result that is not stored, because only other moves read it.
         start: bytes before a Slice in its operand.
         copy: None for an alias.
     """
@@ -140,7 +137,7 @@ class MovePlanner:
         return find_copy(self.moved, name, order, self._config, tensor=written)
 
     def _wanted(self, name: str) -> tuple[list[ImageTensor], bool]:
-        """Return the layouts in which layers read a tensor, and whether any layer reads it."""
+        """Return the layouts in which layers read a tensor, and whether any reads it."""
         wanted, is_read = list[ImageTensor](), False
         for part in self._readers.get(name, ()):
             if part.layer is None or part.program is None:
@@ -156,7 +153,7 @@ class MovePlanner:
         return wanted, is_read
 
     def _operand_order(self, name: str) -> ByteOrder | None:
-        """Return the order of an operand, or of the copy of one that is not stored."""
+        """Return the order of an operand, or of its copy if it is not stored."""
         if self.orders.get(name) is not None or self.moved.addresses(name) is None:
             return self.orders.get(name)
         picture = picture_tensor(self._graph.tensors[name], self._config)
@@ -200,7 +197,7 @@ class Aliases(Struct):
 def find_aliases(
     graph: Graph, parts: Sequence[NetworkPart], needed: Collection[str], config: Config
 ) -> Aliases:
-    """Determine where a chain's tensors can lie: at multiples of the machine's elements."""
+    """Tensors lie at multiples of the machine's elements."""
     element = max(config.inp_element_bytes, config.out_element_bytes, config.res_element_bytes)
     aliases = Aliases()
     needs_orders = any(
@@ -243,7 +240,7 @@ def find_aliases(
 def _remove_unread(aliases: Aliases, parts: Sequence[NetworkPart], read_buffers: Collection[str]) -> None:
     """Remove copies and copied results that no layer reads, and buffers that hold nothing else.
 
-    For example, nobody reads a Concat if only a DepthToSpace follows, which is stored as copies itself.
+    For example, nobody reads a Concat before a DepthToSpace that is stored as copies.
     """
 
     def is_read(name: str) -> bool:

@@ -21,7 +21,7 @@ class Verification:
         operators: each operator of the imported network, evaluated on ONNX Runtime's operands.
         original: each tensor that the file quantizes, compared with all optimizations of ONNX Runtime. None
             for TensorFlow Lite, and where ONNX Runtime saturates products (x86 without VNNI).
-        modes: outputs in which ONNX Runtime without optimizations differs from ONNX Runtime with them.
+        modes: outputs that differ between ONNX Runtime with and without optimizations.
     """
 
     operators: Comparison

@@ -1,7 +1,5 @@
 """The proof of a program as a file, for a checker that shares no code with the writer.
 
-A certificate contains an order in which the program runs, the push whose token each pop takes, the clock of
-each instruction (the instructions that have surely retired when it starts), and its accesses.
 docs/explain/verification.md has the format.
 """
 
@@ -65,8 +63,7 @@ def write_certificate(path: Path, found: dict[str, Any]) -> None:
 def _run(
     instructions: Sequence[Instruction], config: Config, tokens: Sequence[int]
 ) -> tuple[list[int], list[list[int]], list[list[int]]]:
-    """Return an order of execution, by counter the pushers of popped tokens (-1: there from the start), and
-    by instruction the number of each worker's surely retired instructions at its start."""
+    """Return the certificate's ``order``, ``matches`` and ``clocks``."""
     stepper = Stepper(instructions, config, tokens=tokens)
     pushed: list[list[int]] = [[-1] * count for count in tokens]
     order: list[int] = []

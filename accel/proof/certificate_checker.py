@@ -3,9 +3,9 @@
     python accel/proof/certificate_checker.py gemm.json gemm.accel
 
 It follows the certificate's order once: every instruction is fetched, finds its tokens, and has a valid
-clock. No counter can overflow. Of any two accesses of different units to the same element or byte, at least
-one of them a write, the clock of the second includes the first. docs/explain/verification.md has the format,
-and the other facts to trust.
+clock. No counter can overflow. Of two accesses of different units to the same element or byte, at least one a
+write, the clock of the second includes the first. docs/explain/verification.md has the format, and the other
+facts to trust.
 """
 
 import hashlib

@@ -1,10 +1,10 @@
 """The proof, before a program runs, that its tokens neither deadlock nor race.
 
-A program is finite and straight-line, and its units meet only in token counters and bounded queues. One
-abstract run decides whether it deadlocks. Happens-before is the closure of order within a unit and of k-th
-push before (k + initial)-th pop of the same counter, kept as one vector clock per instruction. Two
-overlapping accesses by different units, at least one of them a write, race if happens-before does not order
-them. Order that only a full queue enforces does not count. In DRAM the store unit may race with itself, see
+A program is finite and straight-line, so one abstract run decides whether it deadlocks, see
+:mod:`accel.core.token_rules`. Happens-before is the closure of the order within a unit and of k-th push
+before (k + initial)-th pop of the same counter, kept as one vector clock per instruction. Two overlapping
+accesses by different units, at least one of them a write, race if happens-before does not order them. Order
+that only a full queue enforces does not count. In DRAM the store unit may race with itself, see
 :mod:`accel.proof.store_unit_order`.
 
 Scratchpads start with arbitrary content, so the check also records reads of unwritten elements. Programs

@@ -1,9 +1,8 @@
 """Backtracking over rewritten graphs, in the order of their cost.
 
-The search expands the cheapest graph that it has not expanded yet: it applies each rule at each place where
-it matches. So a rule that costs cycles can be the first step of a sequence that saves some. The relaxation
-bounds the detours: with 1.05, graphs that cost up to 5 % more than the best are expanded. This is the search
-of MetaFlow (Jia et al., MLSys 2019).
+The search expands the cheapest graph that is not expanded yet: it applies each rule at each match. With the
+relaxation 1.05, graphs that cost up to 5 % more than the best are expanded. This is the search of MetaFlow
+(Jia et al., MLSys 2019).
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def backtrack(
     """Search for the graph with the fewest predicted cycles.
 
     Args:
-        rules: simplifying rules are applied after each other rule, wherever they match.
+        rules: simplifying ones are applied after each other rule, wherever they match.
         relaxation: at least 1.
         numbers: shared with ``cycles``.
     """

@@ -1,7 +1,4 @@
-"""Numbers for contents: equal operators, tensor types, constants and computed values have equal numbers.
-
-They identify equal parts of graphs whose tensors may have different names.
-"""
+"""Equal numbers for equal operators, tensor types, constants and values, also of tensors with other names."""
 
 from __future__ import annotations
 
@@ -75,7 +72,7 @@ class ContentNumbers:
 
 
 def _content(operator: Operator) -> Hashable:
-    """Return a hashable content. An operator with unhashable attributes equals only itself."""
+    """An operator with unhashable attributes equals only itself."""
     try:
         hash(operator)
     except TypeError:

@@ -31,7 +31,7 @@ class _Made(Struct):
 
     Attributes:
         names: of terms, by identity.
-        renamed: tensors that have got the name of a root.
+        renamed: tensors that got a root's name.
         changed: as returned by :meth:`EditableGraph.replace`.
     """
 
@@ -44,8 +44,7 @@ class _Made(Struct):
 class EditableGraph:
     """A graph in which rules are matched and applied one after another.
 
-    A match and its replacement cost time in proportion to the subgraph, not to the graph, because readers are
-    kept up to date.
+    Readers are kept up to date, so the time of a match and its replacement depends only on the subgraph.
     """
 
     def __init__(self, graph: Graph, names: Names | None = None) -> None:
@@ -56,7 +55,7 @@ class EditableGraph:
         self._nodes: dict[str, Node] = {node.output: node for node in graph.nodes}
         self._order: dict[str, int] = {node.output: place for place, node in enumerate(graph.nodes)}
         self._readers: dict[str, list[str]] = {name: [] for name in graph.tensors}
-        """By tensor: the results of its readers, once for each operand."""
+        """Results of each tensor's readers, once for each operand."""
         for node in graph.nodes:
             for name in node.inputs:
                 self._readers[name].append(node.output)
@@ -69,7 +68,7 @@ class EditableGraph:
         return with_nodes(self._old, nodes, tensors=self._tensors.values(), constants=self._constants)
 
     def unchecked_graph(self) -> Graph:
-        """Skip the checks of :meth:`graph`, because terms are checked already."""
+        """Terms are checked already."""
         nodes = tuple(self._nodes[name] for name in self.results())
         used = dict.fromkeys(self._old.inputs)
         for node in nodes:
@@ -91,7 +90,7 @@ class EditableGraph:
         return other
 
     def results(self) -> list[str]:
-        """Return the results of all nodes, each after its operands, else in their first order."""
+        """Return all nodes' results, each after its operands, else in the first order."""
         done: dict[str, None] = {}
         for first in sorted(self._nodes, key=self._order.__getitem__):
             waiting = [first]
@@ -237,13 +236,13 @@ class EditableGraph:
         """Replace the roots of a match.
 
         Returns:
-            The results of nodes that are new, read something new, or whose operand has lost a reader. There,
-            rules can match again.
+            The results of nodes where rules can match again: nodes that are new, read something new, or whose
+            operand has lost a reader.
         """
         made = _Made(rule.name)
         before = {name: None for root in match.roots for name in self._nodes[root.key].inputs}
         pairs = list(zip((root.key for root in match.roots), terms, strict=True))
-        # outputs first: a result of several roots gets the name of the output
+        # outputs first: a result of several roots gets an output's name
         for root, term in sorted(pairs, key=lambda pair: pair[0] not in self._outputs):
             self._replace_root(root, term, made)
         for name in before:
@@ -283,7 +282,7 @@ class EditableGraph:
         return is_free and (root in self._outputs or is_named_by_rule)
 
     def _rename(self, old: str, new: str) -> None:
-        """Let a node compute another tensor, whose own node has been removed."""
+        """Let a node compute another tensor, whose node has been removed."""
         node, place = self._nodes[old], self._order[old]
         self._remove_node(old)
         self._add_node(replace(node, output=new), place)
@@ -331,9 +330,7 @@ class EditableGraph:
         return readers
 
     def _remove_unread(self, name: str) -> list[str]:
-        """Remove the node of an unread tensor, then its operands' nodes. Return nodes that became only
-        readers.
-        """
+        """Remove the node of an unread tensor, then its operands'. Return nodes that became only readers."""
         waiting, last_readers = [name], list[str]()
         while waiting:
             one = waiting.pop()

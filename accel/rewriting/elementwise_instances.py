@@ -1,4 +1,4 @@
-"""Generators of instances for rules of constants and of elementwise operators.
+"""Instances for rules of constants and of elementwise operators.
 
 Some graphs fail the condition of their rule on purpose, so that a check crosses its boundary.
 """
@@ -29,7 +29,6 @@ _Generator = Callable[[np.random.Generator], Graph]
 
 
 def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
-    """Sometimes the inner tensor is an output, too."""
     return draw.done(*((inner, last) if draw.chance(0.2) else (last,)))
 
 
@@ -237,7 +236,7 @@ def clips(rng: np.random.Generator) -> Graph:
 
 
 def _near(draw: InstanceBuilder, first: Quantization, dtype: str) -> Quantization:
-    """Draw the same scale and zero point, a multiple of the scale, or any."""
+    """Draw an equal quantization, a multiple of the scale, or any."""
     bounds = np.iinfo(dtype)
     factor = np.float32(draw.choice((1, 1, 1, 2, 0.5, 1.00001)))
     zero = first.zero[0] if bounds.min <= first.zero[0] <= bounds.max else 0

@@ -1,4 +1,4 @@
-"""The extraction of the graph with the least cost from an e-graph, by integer programming.
+"""The extraction of the cheapest graph from an e-graph, by integer programming.
 
 Each e-node has a variable, 1 if the graph has it. Each output needs an e-node, and each e-node its operands:
 
@@ -7,12 +7,12 @@ Each e-node has a variable, 1 if the graph has it. Each output needs an e-node, 
                 sum of x(m) over the e-nodes of an operand's e-class >= x(n)
 
 So a tensor that is read twice is paid once. A solution must not contain a cycle, for example a Transpose of a
-Transpose of itself. E-classes on possible cycles therefore have a level, a real number, and an e-node between
-two of them has a greater level than its operand.
+Transpose of itself. So e-classes on possible cycles have a level, a real number, and an e-node between two of
+them has a greater level than its operand.
 
-Predicting a layer takes much longer than solving the program. Layers therefore start with a lower bound, and
-only those of a solution are predicted. If their costs change, the program is solved again. The last solution
-is the best up to 0.1 %, because all its costs are predictions and all others are lower bounds.
+Predicting a layer takes much longer than solving the program. So layers start with a lower bound, and only
+those of a solution are predicted, until no cost changes. The last solution is the best up to 0.1 %, because
+all its costs are predictions and all others are lower bounds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from accel.rewriting.search_result import CostModel
 from accel.rewriting.tensor_egraph import ENode, TensorEGraph
 
 _NODE_COST = 1 / 1024
-"""In cycles, so that a graph has no unneeded e-nodes."""
+"""In cycles, against unneeded e-nodes."""
 _GAP = 0.001
 """Relative gap to the least cost. Predictions are less accurate."""
 _MOST_SOLUTIONS = 200
@@ -131,7 +131,7 @@ class Extractor:
         )
 
     def _build(self, chosen: Mapping[int, ENode]) -> tuple[Graph, Counter[str]]:
-        """Return the graph of a solution. Tensors of the given graph keep their names."""
+        """Tensors of the given graph keep their names."""
         egraph, given = self._egraph, self._graph
         names, tensors = Names([*given.tensors, *(node.name for node in given.nodes)]), dict[str, Tensor]()
         constants: dict[str, Array] = {}
@@ -239,7 +239,7 @@ class _Program:
                             self._rows.append((-self._infinity, 1.0, pair))
 
     def _add_levels(self) -> list[float]:
-        """Add a level for each e-class that can be on a cycle. Return the greatest value of each."""
+        """Add a level for each e-class on a possible cycle. Return the greatest value of each."""
         readers: dict[int, list[int]] = {reference: [] for reference in self._members}
         operands: dict[int, list[int]] = {reference: [] for reference in self._members}
         for reference, nodes in self._members.items():
@@ -262,8 +262,8 @@ class _Program:
                 if inside.isdisjoint(node.operands)
             }
             for reference in component:
-                # A chosen class on a possible cycle needs a chosen e-node that reads nothing on the cycle.
-                # The levels imply this for integers, but not for the fractions that the solver starts with.
+                # A chosen class on a possible cycle needs a chosen e-node that reads nothing on it. Levels
+                # imply this for integers, but not for the fractions with which the solver starts.
                 row = entries.copy()
                 for at in self._sum(reference):
                     row[at] = row.get(at, 0.0) - 1.0
@@ -297,7 +297,7 @@ class _Program:
         self._highs.passModel(program)
 
     def solve(self, seconds: float) -> dict[int, ENode] | None:
-        """Return an e-node for each e-class that has one, or None without a solution in time."""
+        """Return an e-node for each chosen e-class, or None without a solution in time."""
         self._highs.setOptionValue("time_limit", max(seconds, 0.01) + self._highs.getRunTime())
         self._highs.run()
         values = self._highs.getSolution().col_value
@@ -319,7 +319,7 @@ class _Program:
 
 
 def _quiet_solver(highs: Any) -> Any:
-    """Return a solver that prints nothing, not even its version when constructed."""
+    """Return a solver that prints nothing, not even its version."""
 
     class Quiet(highs.Highs):  # type: ignore[misc]
         def enableCallbacks(self) -> None:  # called by the constructor

@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 
 class InstanceBuilder(Builder):
-    """A builder of small random graphs, the instances of rules.
+    """A builder of instances of rules.
 
     For example, an instance of two Transposes in sequence::
 
@@ -72,8 +72,8 @@ class InstanceBuilder(Builder):
     def quantization(self, dtype: str = "int8", *, zero: int | None = None) -> Quantization:
         """Draw a scale around 0.05, and a zero point unless it is given.
 
-        Some scales are multiples of 0.01. Sums then often lie halfway between two integers, where the order
-        of float32 operations matters.
+        Some scales are multiples of 0.01. Then sums often lie halfway between two integers, where the order
+        of operations matters.
         """
         bounds = np.iinfo(dtype)
         multiple = 0.01 * self.integer(1, 20)
@@ -168,9 +168,8 @@ class InstanceBuilder(Builder):
     def binary(self, left: str, right: str, *, sums: float = 0) -> str:
         """Add an operator of two tensors of one dtype.
 
-        Args:
-            sums: the least share of quantized Adds among operators of bytes. The order of their operands
-                rarely changes the result.
+        ``sums`` is the least share of quantized Adds among operators of bytes: the order of operands rarely
+        changes their result.
         """
         dtype = self.tensors[left].dtype
         if dtype == "float32":
@@ -189,10 +188,7 @@ class InstanceBuilder(Builder):
         return self.node(operator, left, right, dtype=dtype, quantization=self.quantization(dtype))
 
     def move(self, x: str, kind: type[Operator]) -> str:
-        """Add a Reshape, Transpose, Identity, Slice, Take, DepthToSpace or SpaceToDepth.
-
-        DepthToSpace takes a multiple of 4 channels, and SpaceToDepth even heights and widths.
-        """
+        """DepthToSpace takes a multiple of 4 channels, and SpaceToDepth even heights and widths."""
         shape = self.tensors[x].shape
         if kind is Transpose:
             return self.node(Transpose(permutation=self.permutation(len(shape))), x)

@@ -27,7 +27,7 @@ def transpose_pairs(rng: np.random.Generator) -> Graph:
 
 
 def transposes_with_ones(rng: np.random.Generator) -> Graph:
-    """Sometimes the Transpose also moves axes with other sizes than 1."""
+    """Sometimes the Transpose also moves other axes."""
     draw = InstanceBuilder(rng)
     shape = tuple(draw.integer(2, 4) if draw.chance(0.4) else 1 for _ in range(draw.integer(1, 4)))
     return draw.done(draw.move(draw.any_input(shape), Transpose))
@@ -110,7 +110,6 @@ def _varied(draw: InstanceBuilder, shape: Shape, axis: int) -> Shape:
 
 
 def concat_of_transposes(rng: np.random.Generator) -> Graph:
-    """Some operands are constants. Permutations may differ."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     first, second = _transposes(draw, 0.7)

@@ -196,7 +196,7 @@ def _joined_slices(match: Match) -> Term | None:
 
 
 def _part_along(match: Match, value: Value, axis: int) -> _Part | None:
-    """Return a tensor's source and Slice if it is a part of another one along one axis."""
+    """Return source and Slice of a tensor that is a part of another one along one axis."""
     found = match.definition(value, Slice)
     if found is None:
         return None

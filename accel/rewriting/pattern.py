@@ -4,8 +4,8 @@ A rule that removes a pair of Transposes has the pattern::
 
     op(Transpose, op(Transpose, tensor("x"), name="first"), name="second")
 
-It matches wherever a Transpose reads the result of another one. Then ``match["x"]`` is the tensor before
-both, and ``match.operator("first", Transpose)`` the inner Transpose with its attributes.
+In a match, ``match["x"]`` is the tensor before both, and ``match.operator("first", Transpose)`` the inner
+Transpose with its attributes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ AnyOperator = TypeVar("AnyOperator", bound=Operator)
 
 
 class TensorPattern(Struct, frozen=True):
-    """Any tensor, or any constant."""
-
     name: str
     is_constant: bool = False
 
 
 class RestPattern(Struct, frozen=True):
-    """All further operands of an operator, perhaps none, or perhaps only constants."""
+    """All further operands, perhaps none."""
 
     name: str
     is_constant: bool = False
@@ -43,7 +41,7 @@ class OpPattern(Struct, frozen=True):
     """The result of an operator.
 
     Attributes:
-        operands: one for each operand. A RestPattern may be the last.
+        operands: the last one may be a RestPattern.
         name: of the operator in the match, or empty.
     """
 
@@ -56,7 +54,7 @@ class OpPattern(Struct, frozen=True):
         return 1 + max((one.depth for one in self.operands if isinstance(one, OpPattern)), default=0)
 
     def operators(self) -> Iterable[OpPattern]:
-        """Yield this pattern and those inside, outermost first."""
+        """Yield this and inner patterns, outermost first."""
         yield self
         for one in self.operands:
             if isinstance(one, OpPattern):
@@ -64,7 +62,7 @@ class OpPattern(Struct, frozen=True):
 
 
 def tensor(name: str) -> TensorPattern:
-    """Match any tensor. The same name twice in a pattern matches the same tensor."""
+    """Match any tensor. Equal names in a pattern match the same tensor."""
     return TensorPattern(name)
 
 
@@ -98,7 +96,7 @@ class Value:
 
     Attributes:
         key: names the tensor within its graph.
-        tensor: its shape, dtype and quantization. The name in it has no meaning.
+        tensor: its shape, dtype and quantization, without a meaningful name.
         values: of a constant.
     """
 
@@ -170,7 +168,7 @@ def make(
     """Return a term that applies an operator.
 
     Args:
-        like: a tensor with the result's dtype and quantization. By default, the first operand has them.
+        like: has the result's dtype and quantization, by default the first operand.
 
     Raises:
         GraphError: the operator does not take such operands.
@@ -193,15 +191,15 @@ class View(Protocol):
         """Yield the operators that compute a tensor: one in a graph, perhaps several in an e-graph."""
 
     def has_one_reader(self, key: str) -> bool:
-        """Whether a single operand reads the tensor, which is no output. Always true in an e-graph."""
+        """Whether one operand reads the tensor, which is no output. Always true in an e-graph."""
 
 
 class Match(Struct, frozen=True):
     """A place where a pattern fits.
 
     Attributes:
-        roots: the result of each pattern of the rule.
-        found: tensors by the names in the pattern, also the results of named operators.
+        roots: the result of each pattern.
+        found: tensors by name, also the results of named operators.
         lists: operands of ``rest`` and ``constants``.
         named: operators by name.
     """
@@ -233,7 +231,7 @@ class Match(Struct, frozen=True):
     def definition(
         self, value: Value, kind: type[AnyOperator]
     ) -> tuple[AnyOperator, tuple[Value, ...]] | None:
-        """Return an operator of a class that computes a tensor, and its operands."""
+        """Return an operator of the class that computes a tensor, and its operands."""
         for operator, operands in self.definitions(value):
             if isinstance(operator, kind):
                 return operator, operands

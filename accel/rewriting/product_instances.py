@@ -14,7 +14,7 @@ from accel.rewriting.instance_builder import InstanceBuilder
 
 
 def _windows(draw: InstanceBuilder, rank: int = 2) -> Windows:
-    """Draw windows that fit pictures of 6 or more pixels along each axis."""
+    """Windows fit pictures of at least 6 pixels along each axis."""
     kernel = tuple(draw.integer(1, 3) for _ in range(rank))
     return Windows(
         kernel=kernel,
@@ -41,7 +41,7 @@ def _product(
     dtype: str = "int8",
     quantization: Quantization | None = None,
 ) -> str:
-    """Add an integer product with random weights. Some have a bias, or scales of sums."""
+    """Weights are random. Some products have a bias, or scales of sums."""
     sizes = draw.tensors[x].shape
     shape: Shape = (sizes[-1], channels)
     axis = 1
@@ -119,7 +119,6 @@ def products_of_one_matrix(rng: np.random.Generator) -> Graph:
 
 
 def products_with_the_same_weights(rng: np.random.Generator) -> Graph:
-    """Sometimes the second product reads the first."""
     draw = InstanceBuilder(rng)
     lead, depth = draw.shape(draw.integer(0, 1)), draw.integer(1, 5)
     columns = depth if draw.chance(0.3) else draw.integer(1, 4)

@@ -1,7 +1,7 @@
 """Rules of convolutions, matrix products and averages.
 
-Integer products do not depend on the order of their sums. float32 products are only rewritten where each
-operation stays the same, or where all sums are provably exact.
+Integer products do not depend on the order of sums. float32 products are only rewritten where each operation
+stays the same, or all sums are provably exact.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from accel.rewriting.rule import Rule
 _Scales = npt.NDArray[np.float32]
 _INTEGERS = (*QUANTIZED, "int32")
 _MOST_PARTS = 8
-"""Largest number of groups that become separate convolutions."""
+"""Groups that become separate convolutions."""
 _MOST_WINDOW_PARTS = 25
 """Of one average pool. For example, 5x5 with padding 2 needs 25."""
 _EXACT_FLOAT32 = 1 << 24
@@ -106,10 +106,10 @@ def _biases(pairs: Sequence[tuple[Value, ...]], channels: Sequence[int]) -> tupl
 def _merged(
     match: Match, operators: tuple[Product, Product], weights: tuple[Array, Array], axis: int
 ) -> tuple[Term, Term] | None:
-    """Merge two products into one that computes the channels of both. Return its parts.
+    """Merge two products into one that computes the channels of both, and return its parts.
 
     Args:
-        operators: the common operator, with the attributes of each product.
+        operators: the common operator, with each product's attributes.
         weights: of both, with equal shapes but for ``axis``.
     """
     first, second = match.roots
@@ -159,7 +159,7 @@ def _slice_along(shape: Shape, axis: int, start: int, count: int) -> Slice:
 
 
 def _common_windows(one: Windows, other: Windows, sizes: Shape, outputs: Shape) -> Windows | None:
-    """Return the smallest windows that contain both, or None if they are not at the same places."""
+    """Return the smallest windows that contain both, or None if they have different places."""
     axes: list[tuple[int, int, int, int, int]] = []
     for axis, (size, count) in enumerate(zip(sizes, outputs, strict=True)):
         pairs = [(w.kernel[axis], w.dilations[axis], w.begin[axis], w.strides[axis]) for w in (one, other)]
@@ -370,7 +370,7 @@ def _least_factor(number: int) -> int:
 
 
 def _zero_weights(operator: Conv, weights: Value, inputs: int) -> Array | None:
-    """Return weights that stand for zero: (O, inputs, kernel...)."""
+    """Return weights for zero: (O, inputs, kernel...)."""
     pair = _channel_scales(operator, weights)
     if pair is None:
         return None
@@ -591,7 +591,7 @@ class _WindowRun(Struct, frozen=True, kw_only=True):
 
     Attributes:
         start, size: of the values that they read.
-        kernel: number of taps of each window inside of the picture.
+        kernel: taps of each window inside the picture.
         begin, end: padding of their pool.
     """
 
@@ -603,11 +603,7 @@ class _WindowRun(Struct, frozen=True, kw_only=True):
 
 
 def _runs_of_axis(windows: Windows, axis: int, size: int, inside: Array) -> list[_WindowRun]:
-    """Divide the windows along an axis.
-
-    Args:
-        inside: bool (windows, taps), which taps lie in the picture.
-    """
+    """``inside`` is bool (windows, taps): which taps lie in the picture."""
     counts = inside.sum(axis=1)
     if counts.min() == counts.max():
         begin, end = windows.begin[axis], windows.end[axis]
@@ -739,7 +735,7 @@ BIAS_INTO_PRODUCT = Rule(
 
 
 def _grid(values: Array) -> tuple[int, npt.NDArray[np.float64]] | None:
-    """Return the exponent of the largest power of two that divides all values, and the absolute quotients."""
+    """Return the exponent of the largest power of two that divides all values, and absolute quotients."""
     numbers = values.astype(np.float64)
     if not np.isfinite(numbers).all() or not numbers.any():
         return None

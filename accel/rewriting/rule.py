@@ -27,14 +27,12 @@ class Rule:
         name: for example ``transpose-pair``.
         text: what the rule does, in one sentence.
         pattern: the left side. Several patterns must have a tensor in common.
-        condition: whether a match has the right side. It checks what exactness depends on, unless
-            ``replacement`` does and returns None.
+        condition: whether the right side is exact for a match, unless ``replacement`` checks that and returns
+            None.
         replacement: returns the right side, with the shape, dtype and quantization of each root.
         simplifies: whether the right side is better on every machine. Such a rule is applied wherever it
-            matches, and never leads back to an earlier graph. A search that compares costs applies the other
-            rules.
-        instance: draws a graph in which the pattern may match, on which the rule is checked
-            (:mod:`accel.rewriting.rule_check`). Required.
+            matches, and never leads back to an earlier graph.
+        instance: draws a graph in which the pattern may match, on which the rule is checked.
     """
 
     name: str

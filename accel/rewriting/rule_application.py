@@ -22,7 +22,7 @@ def applications(graph: EditableGraph, rule: Rule, output: str) -> Iterator[tupl
 
 
 def apply_everywhere(graph: EditableGraph, rules: Iterable[Rule], outputs: Iterable[str]) -> Counter[str]:
-    """Apply rules at some nodes, and then wherever the graph has changed, until none matches."""
+    """Apply rules at some nodes, then wherever the graph changed, until none matches."""
     counts: Counter[str] = Counter()
     ordered: Sequence[Rule] = tuple(rules)
     depth = max((pattern.depth for rule in ordered for pattern in rule.roots), default=1)
@@ -67,7 +67,7 @@ def simplify(graph: Graph, rules: Iterable[Rule], names: Names | None = None) ->
 def apply_rules(
     graph: Graph, rules: Iterable[Rule], names: Names | None = None
 ) -> tuple[Graph, Counter[str]]:
-    """Do the same with all given rules."""
+    """Apply all given rules likewise."""
     editable = EditableGraph(graph, names)
     counts = apply_everywhere(editable, rules, editable.results())
     return (editable.graph() if counts else graph), counts

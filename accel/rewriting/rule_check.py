@@ -31,7 +31,7 @@ def check_rule(rule: Rule, count: int = SUITE_INSTANCES, seed: int = 0) -> RuleC
 
     Raises:
         MismatchError: the two sides differ.
-        GraphError: the rule applies to less than a fifth of the graphs, or its replacement does not fit.
+        GraphError: the rule applies to too few graphs, or its replacement does not fit.
     """
     applied = 0
     for number in range(count):
@@ -60,7 +60,7 @@ def check_rule(rule: Rule, count: int = SUITE_INSTANCES, seed: int = 0) -> RuleC
 
 
 def rewritten(rule: Rule, graph: Graph) -> Iterator[Graph]:
-    """Yield the graphs that one application of a rule makes."""
+    """Yield the graphs after one application of the rule."""
     base = EditableGraph(graph)
     for output in base.results():
         for match, terms in applications(base, rule, output):

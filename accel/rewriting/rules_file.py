@@ -19,7 +19,7 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
     """Execute a file of Python code, and return its ``RULES`` after a check of each.
 
     Raises:
-        GraphError: the code fails, it defines no rules, or a check finds a rule that cannot be used.
+        GraphError: the code fails or defines no rules, or a rule cannot be used.
         MismatchError: the two sides of a rule differ.
         OSError: the file cannot be read.
     """
@@ -40,7 +40,7 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
 
 
 def checked_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Return rules after a check of each on 20 drawn graphs. Raise errors as :func:`load_rules`."""
+    """Check each rule on 20 drawn graphs, with errors as :func:`load_rules`."""
     found = tuple(rules)
     names = {rule.name for rule in RULES}
     for rule in found:

@@ -1,12 +1,7 @@
-"""Equality saturation: all rules are applied at once to an e-graph, and the best graph is chosen afterwards.
+"""Equality saturation: all rules are applied at once to an e-graph, until none adds anything or at a limit.
 
-An application adds what the rule makes, and keeps what it replaces. So the order of rules does not matter,
-and rules that undo one another do no harm. The search repeats until no rule adds anything, or a limit ends
-it. Then an integer program extracts the graph with the least sum of costs
-(:mod:`accel.rewriting.extraction`).
-
-Layers' costs do not add up, because neighbours are fused. The extracted graphs, the graph of the simplifying
-rules alone, and the given graph are therefore compared by the predicted cycles of the whole.
+Then an integer program extracts graphs (:mod:`accel.rewriting.extraction`). They, the graph of the
+simplifying rules alone, and the given graph are compared. docs/how-to/rewrite-a-graph.md has the reasons.
 """
 
 from __future__ import annotations
@@ -85,7 +80,7 @@ class _Saturation(Struct):
     stop: float
     _done: set[tuple[str, EMatch]] = field(default_factory=set)
     _covers: dict[int, frozenset[int]] = field(default_factory=dict)
-    """By reference: the roots that one node with several roots stands for."""
+    """By reference: the roots of one node with several roots."""
     _joined: set[tuple[str, frozenset[int]]] = field(default_factory=set)
     _added: int = 0
 
@@ -147,7 +142,7 @@ class _Saturation(Struct):
         return frozenset({root})
 
     def _depend_on_one_another(self, roots: Sequence[int]) -> bool:
-        """Whether a root is computed from another one. Then no graph has one node for both."""
+        """Whether a root depends on another one. Then no graph has one node for both."""
         for root in roots:
             others = {*roots} - {root}
             seen: set[int] = set()

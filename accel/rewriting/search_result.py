@@ -20,7 +20,7 @@ class SearchLimits:
     """Limits of a search.
 
     Attributes:
-        seconds: of the whole search. A search that another limit ends finds the same graph in every run.
+        seconds: of the whole search. With another limit, every run finds the same graph.
         graphs: graphs whose costs backtracking compares.
         nodes: e-nodes in the e-graph of equality saturation.
         iterations: of equality saturation. Each matches all rules once.
@@ -40,18 +40,16 @@ class CostModel(Protocol):
     def cycles(self, graph: Graph) -> int: ...
 
     def node_cycles(self, graph: Graph, *, can_fuse: bool, is_exact: bool) -> int:
-        """Return the predicted cycles of a graph's only node, as if it were in the middle of a network.
+        """Return the predicted cycles of a graph's only node, as if in the middle of a network.
 
         Args:
             can_fuse: whether the layer that computes an operand may execute the node, too.
-            is_exact: whether a lower bound is not enough. Predicting a layer takes much longer.
+            is_exact: predict the layer, which takes longer, instead of a lower bound.
         """
 
 
 class CompiledCost(Struct, frozen=True, kw_only=True):
-    """``cycles`` are the simulated cycles of the programs, plus predicted cycles of the host and of switches
-    to it.
-    """
+    """``cycles`` are simulated ones of programs, plus predicted ones of the host and of switches to it."""
 
     cycles: int
     programs: int
@@ -89,12 +87,11 @@ class SearchResult:
     Attributes:
         graph: the best graph, or the graph without the search if ``compiled`` keeps that one.
         rules: applications of each rule between the given and the best graph.
-        cycles_before, cycles_after: predicted cycles of the given and of the best graph.
+        cycles_before, cycles_after: predicted for the given and the best graph.
         graphs: graphs whose costs were compared.
         nodes: e-nodes of the e-graph, or 0.
         ended_by: what ended the search.
-        compiled: the comparison after the compilation, or None if nothing was compiled or the search found no
-            other graph.
+        compiled: the comparison after compilation, or None if nothing was compiled or no other graph found.
     """
 
     graph: Graph = field(repr=False)

@@ -1,8 +1,7 @@
 """Elementwise operators before Transposes and Reshapes, where a product of two tensors reads the result.
 
-In attention, a Reshape and a Transpose separate the heads, and a Mul scales them. Scaling first gives the
-same values. Then the scaling layer reads its operand in the layout in which the layer before stores it, and
-stores its result where the product reads it.
+If the Mul that scales the heads of attention comes before the moves, it stores its result where the product
+reads it.
 """
 
 from collections.abc import Collection
@@ -25,7 +24,7 @@ from accel.rewriting.rule_application import apply_everywhere
 
 _MOVES = Identity | Reshape | Transpose
 _UNIFORM = Clip | Function | Mul | Requantize | Table
-"""They treat all values alike if further operands are single values."""
+"""They treat all values alike if other operands are single values."""
 
 
 def _sinking(rule: Rule) -> Rule:
@@ -48,8 +47,8 @@ _RULES: tuple[Rule, ...] = (
 def sink_moves(graph: Graph) -> Graph:
     """Exchange moves with the elementwise operators that follow them.
 
-    For example, Transpose, Mul by 0.125, MatMul becomes Mul, Transpose, MatMul. This function chooses the
-    places, because rules do not see which operators read a result.
+    For example, Transpose, Mul by 0.125, MatMul becomes Mul, Transpose, MatMul. This function chooses places,
+    because rules do not see a result's readers.
     """
     wanted = _read_by_products(graph)
     if not wanted:
@@ -60,8 +59,8 @@ def sink_moves(graph: Graph) -> Graph:
 
 
 def _read_by_products(graph: Graph) -> Collection[str]:
-    """Return elementwise results that reach a product of two tensors, perhaps through moves and further
-    elementwise operators.
+    """Return elementwise results that reach a product of two tensors, perhaps through moves and elementwise
+    operators.
     """
     found: set[str] = set()
     for node in reversed(graph.nodes):

@@ -1,14 +1,14 @@
 """An e-graph of tensors, in egglog: many equal graphs in one structure.
 
 An e-class is a set of equal tensors, an e-node an operator on e-classes. Python names an e-class by a
-reference, a leaf with a number. Operators with their attributes and the type of their result are numbers,
-too. So egglog stores only integers and e-classes::
+reference, a leaf with a number. Operators with attributes and type of result are numbers, too. So egglog
+stores only integers and e-classes::
 
     (Ref 3)              a tensor, for example an input or a constant
     (Op2 7 a b)          operator 7 on the e-classes a and b
 
-egglog finds matches of patterns by joins over these relations, and keeps e-nodes with equal operands equal
-(congruence closure). Conditions and replacements of rules are Python, see :mod:`accel.rewriting.saturation`.
+egglog matches patterns by joins over these relations, and keeps e-nodes with equal operands equal (congruence
+closure). Conditions and replacements of rules are Python.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class ENode(Struct, frozen=True):
 
 
 class _Query(Struct):
-    """A pattern of a rule with fixed counts of operands, as an egglog rule that fills a relation.
+    """A pattern with fixed counts of operands, as an egglog rule that fills a relation.
 
     Attributes:
         classes: names of tensors in the first columns.
-        lists: number of operands of each ``rest``, in the next columns.
-        operators: names of operators, in the last columns.
+        lists: operands of each ``rest``, in the next columns.
+        operators: names in the last columns.
     """
 
     relation: str
@@ -77,10 +77,10 @@ class EMatch(Struct, frozen=True):
 
 
 class TensorEGraph:
-    """A view of equal tensors and the operators that compute them.
+    """Equal tensors and the operators that compute them.
 
     Attributes:
-        nodes: by reference of the e-class, as of the last :meth:`rebuild`.
+        nodes: by e-class, as of the last :meth:`rebuild`.
         tensors, constants: types and values by reference.
     """
 
@@ -174,7 +174,7 @@ class TensorEGraph:
         return self._known[node]
 
     def add_term(self, term: Term, rule: str, made: dict[int, int]) -> int:
-        """``made`` has the references of this replacement's added terms, by identity."""
+        """``made`` has references of this replacement's terms, by identity."""
         if isinstance(term, Value):
             return int(term.key)
         if id(term) not in made:
@@ -201,7 +201,7 @@ class TensorEGraph:
             of_reference[of_reference_number] = row.output
             names[row.output] = min(reference, names.get(row.output, reference))
         self._names_of_classes = names
-        # references that no row mentions yet are new inputs without readers
+        # references without a row are new inputs without readers
         self._canonical = [
             names[of_reference[one]] if one in of_reference else one for one in range(len(self.tensors))
         ]
@@ -227,7 +227,7 @@ class TensorEGraph:
             self.names.setdefault(self.find(reference), name)
 
     def _run(self, texts: Iterable[str]) -> None:
-        """Run each text by itself, because the parser's memory grows with the square of its commands."""
+        """Run texts one by one, because the parser's memory grows with the square of its commands."""
         for text in texts:
             self._egraph.run_program(*self._egraph.parse_program(text))
 
@@ -236,7 +236,7 @@ class TensorEGraph:
     def matches(
         self, rules: Iterable[Rule], known: Container[tuple[str, EMatch]] = ()
     ) -> Iterator[tuple[Rule, Match, EMatch]]:
-        """Yield all matches of rules that are not in ``known`` with the rule's name."""
+        """Yield matches that are not in ``known`` with the rule's name."""
         queries = [(rule, query) for rule in rules for query in self._queries_of(rule)]
         self._run([*self._pending, f"(run-schedule (run {_MATCHING}))"])
         self._pending = []
@@ -284,7 +284,7 @@ class TensorEGraph:
         return True
 
     def _queries_of(self, rule: Rule) -> list[_Query]:
-        """Return a query for each existing combination of operand counts."""
+        """Return a query for each combination of operand counts."""
         open_patterns = [one for root in rule.roots for one in root.operators() if _ends_with_rest(one)]
         counts = [self._counts(one) for one in open_patterns]
         found = []
@@ -311,7 +311,7 @@ class TensorEGraph:
         return sorted(count - fixed for count in counts if count >= fixed)
 
     def _compile(self, rule: Rule, counts: Iterator[int], relation: str) -> _Query | None:
-        """Write a rule's patterns as an egglog rule. Return None if lists of one name differ in length."""
+        """Return None if lists of one name differ in length."""
         query = _Query(relation)
         variables: dict[str, str] = {}
         operators: dict[str, str] = {}
@@ -374,9 +374,9 @@ class TensorEGraph:
         )
 
     def _kind(self, kinds: tuple[type[Operator], ...]) -> str:
-        """Return the relation of the operators of some classes.
+        """Return the relation of operators of some classes.
 
-        Names end in ``_``: egglog appends numbers to them, and "Kind2" and "12" must not be "Kind21" and "2".
+        Names end in ``_``: egglog appends numbers, and "Kind2" and "12" must not be "Kind21" and "2".
         """
         if kinds not in self._kinds:
             relation = self._kinds[kinds] = f"Kind{len(self._kinds)}_"

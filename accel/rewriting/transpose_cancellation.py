@@ -1,8 +1,8 @@
 """Transposes that cancel one another through elementwise operators.
 
-Exports from channels-last frameworks put a Transpose before and after each region of such a layout. For
-example, in Transpose to (N, H, W, C), Mul and Add of a constant for each channel, Transpose back, the
-constants become (C, 1, 1) without both Transposes, which the machine supports.
+Exports from channels-last frameworks put a Transpose before and after each region of that layout. For
+example, Mul and Add of a constant for each channel in (N, H, W, C) have constants (C, 1, 1) without the
+Transposes, which the machine supports.
 """
 
 from collections.abc import Sequence
@@ -45,8 +45,8 @@ _RULES: tuple[Rule, ...] = (
 def cancel_transposes(graph: Graph) -> Graph:
     """Remove pairs of Transposes with elementwise operators, Concat and Pad between them.
 
-    A region is rewritten if that reduces its Transposes. This function chooses the region as a whole, because
-    each rule alone may need one more Transpose.
+    A region is rewritten if that reduces its Transposes. It is chosen as a whole, because each rule alone may
+    need one more Transpose.
     """
     permutations = {node.operator.permutation for node in graph.nodes if isinstance(node.operator, Transpose)}
     for permutation in sorted(permutations):
@@ -60,7 +60,7 @@ class _Region(Struct):
     """Nodes that can compute in the layout before a Transpose.
 
     Attributes:
-        sources: operands of such Transposes, by their results.
+        sources: operands of such Transposes, by result.
         members: nodes by output.
         sinks: Transposes back, by output.
     """
@@ -113,7 +113,7 @@ def _can_move(graph: Graph, node: Node, region: _Region) -> bool:
 
 
 def _keep_gains(graph: Graph, region: _Region) -> None:
-    """Drop members that lead to no Transpose back, and connected parts that would not lose a Transpose."""
+    """Drop members without a Transpose back, and connected parts that would not lose a Transpose."""
     consumers = graph.consumers()
     for output in reversed(list(region.members)):
         readers = {one.output for one in consumers[output]}

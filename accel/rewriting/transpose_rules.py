@@ -65,8 +65,7 @@ def _moved_binary(
 ) -> NewNode | None:
     """Apply a binary operator to moved operands, or return None if the result would differ.
 
-    Args:
-        before, out: in the graph. The operands' shapes determine the order in which a quantized Add adds.
+    ``before`` and ``out`` are in the graph. The operands' shapes determine the order of a quantized Add.
     """
     operator = match.named["binary"]
     new = make(operator, *operands, dtype=out.dtype, quantization=out.quantization)

@@ -13,7 +13,7 @@ from accel.run.critical_path import Segment, shares
 from accel.run.wait_causes import Wait
 
 _MIN_RELIEVED_SHARE = 0.02
-"""A field must be able to relieve this share of the critical path."""
+"""Smallest share of the critical path that a field must relieve."""
 
 _MEMORY = frozenset({Wait.READ_LATENCY, Wait.READ_DATA, Wait.OUTSTANDING, Wait.REQUESTS, Wait.ARBITRATION})
 _LATENCY = frozenset({Wait.READ_LATENCY, Wait.OUTSTANDING, Wait.IN_FLIGHT, Wait.OVERLAP})
@@ -60,8 +60,7 @@ _LEVERS: Mapping[str, _Lever] = {
     "post_lanes": _Lever(frozenset({Wait.WRITE_DATA}), (Unit.STORE,)),
     "serial": _Lever(frozenset({Wait.SERIAL}), halved=True),
 }
-"""Fields to try with doubled values, or halved where less is faster. Capacities are also made four times
-as large."""
+"""Fields to double, or to halve where less is faster. Capacities are also quadrupled."""
 
 
 def candidates(config: Config, path: Sequence[Segment], *, geometry: bool) -> Iterator[tuple[str, int]]:

@@ -46,8 +46,8 @@ def build(
         target: a schedule, or a workload, which the options ``tile`` to ``measure`` need.
         on: the machine, its configuration or its name.
         vthreads: instead of the schedule's or model's.
-        tile: sizes of tiles and steps in elements, for example ``{"tile_m": 64, "step_k": 32}``. The model
-            chooses other sizes, and ``auto`` means ``plain``.
+        tile: sizes in elements, for example ``{"tile_m": 64, "step_k": 32}``. The model chooses the others,
+            and ``auto`` means ``plain``.
         steps: of the schedule, see :mod:`accel.compiler.schedule.schedule_files`.
         constants: inputs with known values.
         mapping: a mapping's name, for example ``plain``, or ``auto`` for the fastest predicted one, see
@@ -56,8 +56,8 @@ def build(
         measure: simulate this many plans, and choose the fastest.
         without: reorder passes to turn off, for example ``("prefetch-residuals",)``. ``accel show --stage
             passes`` lists them.
-        tuned: a file of records of :func:`accel.tune`. A schedule in it for this workload and machine
-            replaces the chosen one if it takes fewer cycles.
+        tuned: a file of records of :func:`accel.tune`. A faster schedule in it for this workload and machine
+            replaces the chosen one.
 
     Raises:
         TuningError: the file of records is unreadable or damaged.

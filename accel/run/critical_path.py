@@ -190,7 +190,7 @@ def _segments(delays: Sequence[Delay], tensors: Callable[[int], str | None]) -> 
 
 
 _END = Delay(1, Unit.FETCH, Wait.STOPPED, -2)
-"""Differs from every delay, so that it ends the last segment."""
+"""Differs from every delay, to end the last segment."""
 
 
 def tensor_lookup(image: Image) -> Callable[[int], str | None]:
@@ -234,7 +234,7 @@ def split_path(segments: Iterable[Segment], stops: Sequence[int]) -> list[list[S
     """Split a critical path at cycles.
 
     Args:
-        stops: ascending ends. For example, 100, 250 gives the cycles 0 to 99 and 100 to 249.
+        stops: ascending ends. For example, 100, 250 gives cycles 0 to 99 and 100 to 249.
     """
     found: list[list[Segment]] = [[] for _ in stops]
     piece = 0

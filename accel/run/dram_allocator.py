@@ -9,7 +9,7 @@ from accel.base.errors import ProgramError
 
 
 class DramAllocator:
-    """A window. Allocated offsets keep the caller's remainder modulo ``step``.
+    """A window.
 
     Finalizers may run during an allocation, so the next request frees their memory.
     """

@@ -16,7 +16,7 @@ from accel.sim.timing.timed_program import InstructionTiming, TimedProgram
 
 
 def fast_column(numbers: npt.NDArray[np.int64] | npt.NDArray[np.intp]) -> "array[int]":
-    """Copy a column for quick access, in a fifth of a list's memory."""
+    """Copy a column for quick access in a fifth of a list's memory."""
     return array("q", numbers.astype(np.int64).tobytes())
 
 

@@ -1,4 +1,4 @@
-"""Lockstep runs a program on the simulator and on the hardware, from one state, and compares everything."""
+"""Lockstep runs a program on simulator and hardware, from one state, and compares everything."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypedDict

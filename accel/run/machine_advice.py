@@ -1,8 +1,8 @@
 """Advice: other values of the machine's fields, with predicted cycles.
 
 The critical path determines the fields. Timing is tried on the same program, geometry after compiling again.
-Simulated cycles are exact. Where simulation takes too long, the compiler's model predicts cycles, scaled by
-its error for the original program.
+Where simulation takes too long, the compiler's model predicts cycles, scaled by its error for the original
+program.
 """
 
 import time
@@ -38,7 +38,7 @@ __getattr__ = renamed(__name__, {"Advised": "AdviceReport"})
 DEFAULT_SECONDS = 10.0
 """Processor time of the search, which the last trial may exceed."""
 _MAX_RECOMPILED_INSTRUCTIONS = 40_000
-"""Largest program that is compiled again. Cycles of larger ones are predicted."""
+"""Largest program, in instructions, that is compiled again."""
 _MAX_MEASURED_INSTRUCTIONS = 2_000
 """Largest program for which other schedules are simulated."""
 _MEASURED_PLANS = 8
@@ -182,7 +182,7 @@ def advise(result: Result, *, seconds: float = DEFAULT_SECONDS) -> AdviceReport:
 def search(
     config: Config, path: Sequence[Segment], trial: Trial, *, end: float, without: str
 ) -> AdviceReport:
-    """Try changes of a machine, the most relief of the critical path first."""
+    """Try changes of a machine, the most relief first."""
     tried: list[str] = []
     skipped: list[str] = []
     advice: list[Advice] = []

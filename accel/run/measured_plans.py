@@ -29,8 +29,8 @@ def measure_plans(
     """Rank the plans of a mapping by simulated cycles.
 
     Args:
-        most: plans to simulate: one half the best, the other with different resident operands, loop order or
-            threaded axis.
+        most: plans to simulate: half the best, half with other resident operands, loop order or threaded
+            axis.
 
     Returns:
         The choice with simulated plans first, by cycles, or by bytes if about equal.

@@ -93,7 +93,7 @@ class ResidentPrograms:
         return self._of(program).timed
 
     def resident(self, program: Program, running: Program) -> ResidentProgram:
-        """Return ``program`` in DRAM. ``running`` may be another one, made for some values."""
+        """Return ``program`` in DRAM. ``running`` may be one made for some values."""
         residents = self._of(program).residents
         if id(running) not in residents:
             residents[id(running)] = ResidentProgram(running, self._dram, self._allocator)

@@ -142,8 +142,7 @@ class Result:
         return None if self.timing is None else self.timing.events()
 
     def critical_path(self) -> tuple[Segment, ...]:
-        """Return the critical path. Its segments add up to :attr:`~accel.run.result.Result.cycles`, see
-        :class:`~accel.run.critical_path.Segment`.
+        """Return the critical path, whose segments add up to :attr:`~accel.run.result.Result.cycles`.
 
         Raises:
             AccelError: time was not simulated, or events were not recorded or are too many.
@@ -216,7 +215,7 @@ class Result:
         return energy_of(count_accesses(self.instructions, self.config, address=address))
 
     def check_energy(self) -> None:
-        """Raise an AccelError if an error ended the run early, since its accesses are unknown."""
+        """Raise an AccelError after an error, since the accesses are unknown."""
         if self.error is not None:
             raise AccelError(
                 f"an error ended the run, so its accesses are not known: {ErrorFigures.of(self.error).cause}"

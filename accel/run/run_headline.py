@@ -89,7 +89,6 @@ def headline(result: Result) -> Headline | None:
 
 
 def is_computing(most: Share) -> bool:
-    """Whether a share's cycles are micro-ops."""
     return most.unit == Unit.COMPUTE.label and most.cause in (Wait.SLOTS, Wait.PIPELINE)
 
 

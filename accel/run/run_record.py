@@ -18,8 +18,6 @@ NONE = -1
 
 
 class NodeKind(IntEnum):
-    """Kinds of nodes of a wait graph."""
-
     BEGIN = 0
     DISPATCH = 1
     """This kind and the next three are numbered by instruction."""
@@ -37,8 +35,8 @@ class NodeKind(IntEnum):
 class RunRecord(NamedTuple):
     """The cycles of a run, int64 each, or :data:`NONE`.
 
-    ``dispatch``, ``start`` and ``retire`` have an entry for each instruction. Columns of reads and writes
-    have one for each burst, in the order of grants.
+    ``dispatch``, ``start`` and ``retire`` are by instruction, columns of reads and writes by burst, in the
+    order of grants.
     """
 
     dispatch: Column

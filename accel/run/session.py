@@ -1,6 +1,6 @@
 """Programs that run one after the other on one machine and exchange tensors in its DRAM.
 
-Outputs stay packed in DRAM, and the host repacks if the next program needs it. Programs and tensors are freed
+Outputs stay packed in DRAM. The host repacks if the next program needs it. Programs and tensors are freed
 with the user's objects.
 """
 
@@ -42,7 +42,7 @@ Array = npt.NDArray[Any]
 
 
 class Session:
-    """A machine and its DRAM, for programs that run one after the other.
+    """A machine and its DRAM, for consecutive programs.
 
     Each program starts on a reset machine with the same DRAM. With ``backend="rtl"`` use a ``with``
     statement, or call :meth:`close`, which discards tensors.
@@ -54,8 +54,8 @@ class Session:
         wave: VCD or FST file with all runs.
 
     Attributes:
-        results: in order. All but the last are :meth:`~accel.run.result.Result.summary`, unless the user took
-            them.
+        results: in order. All but the last become a :meth:`~accel.run.result.Result.summary`, unless the user
+            took them.
 
     Raises:
         ConfigError: there is no such machine.

@@ -66,7 +66,7 @@ class SessionTensor:
         self._values = values
 
     def numpy(self) -> Array:
-        """Return the values as a read-only array, unpacked once. Take a ``copy()`` to change it.
+        """Return the values as a read-only array, unpacked once.
 
         Raises:
             AccelError: the session is closed.
@@ -94,7 +94,7 @@ class SessionTensor:
 
 
 class TensorStore:
-    """Tensors of a session. Programs can use a copy at offsets that differ by multiples of ``step``."""
+    """Tensors of a session. A program can use a copy if its offset differs by a multiple of ``step``."""
 
     def __init__(self, dram: Dram, allocator: DramAllocator, step: int) -> None:
         self.packing = Packing()

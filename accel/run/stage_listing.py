@@ -48,8 +48,7 @@ class StageLine(NamedTuple):
     """A line of a nest, and its stage of the schedule.
 
     Attributes:
-        names: the computed stage and the tensors that its expression reads. Empty for loops, conditions and
-            declarations.
+        names: the computed stage and the tensors that it reads. Empty for loops, conditions and declarations.
         call: the intrinsic without its prefix, or empty.
     """
 

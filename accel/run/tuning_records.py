@@ -73,8 +73,8 @@ class RecordKey:
 
 
 def record_key(name: str, outputs: Sequence[Tensor], config: Config) -> RecordKey:
-    """Return the key of a computation on a machine. ``name`` is for readers: the digest covers the tensor
-    expressions. Layers that differ in scales have the same key."""
+    """Return the key of a computation on a machine. ``name`` is for readers. The digest covers the tensor
+    expressions without scales."""
     fields = {key: value for key, value in config.to_dict().items() if key != "name"}
     return RecordKey(
         workload=f"{name}/{_digest(_without_parameters(expression_to_data(outputs)))}",

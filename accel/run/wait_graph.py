@@ -1,8 +1,8 @@
 """The graph of a run: nodes are events, edges their possible causes.
 
 By the timing contract, the cycle of an event is the maximum of several *bounds*: cycles of earlier events
-plus a delay. For example, an instruction starts after its dispatch plus the queue's depth, and after
-retirement of each token's sender.
+plus a delay. For example, an instruction starts after its dispatch plus the queue's depth, and after each
+token's sender retires.
 """
 
 from array import array

@@ -21,7 +21,7 @@ Kind = Literal["line", "bars"]
 Scale = Literal["linear", "log2", "log"]
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
-"""Palette of Okabe and Ito for colour-blind people."""
+"""Okabe and Ito's palette for colour-blind people."""
 MARKERS = "os^Dv<>"
 _INK, _RULE, _EDGE = "#1b1f24", "#e6e6e6", "#888888"
 _MAX_TICKS = 10

@@ -38,7 +38,7 @@ def run_sweep(
     """Measure the points of a sweep.
 
     Args:
-        journal: file of measurements, for a continuation after an interruption.
+        journal: file of measurements, to continue after an interruption.
         jobs: number of processes. With several, a script needs ``if __name__ == "__main__":``.
         scheduler: address of a Dask cluster, or ``jobs`` local processes.
     """
@@ -88,7 +88,6 @@ def _forget_other_kinds(tasks: Mapping[str, Task], log: Journal) -> list[str]:
 
 
 def table_of(points: Sequence[Point], log: Journal) -> Table:
-    """Return rows of measured points."""
     rows = []
     for one in points:
         keys = [task_key(task) for task in one.tasks]

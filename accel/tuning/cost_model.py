@@ -21,8 +21,7 @@ _MIN_POINTS = 6
 _GRADES = 31
 """Relevance grades, from 0 for the slowest points."""
 _MAX_GROUP = 2000
-"""The trees learn from the fastest points of a group, and a sample of others. LightGBM takes at most
-10,000."""
+"""The trees learn from a group's fastest points and a sample of others. LightGBM takes at most 10,000."""
 _BEST_SHARE = 0.5
 _PARAMETERS: dict[str, Any] = {
     "objective": "lambdarank",
@@ -56,7 +55,7 @@ class CostModel:
     """Ranks points by features. Higher scores are faster.
 
     Args:
-        earlier: groups of earlier records to learn from.
+        earlier: groups to learn from.
     """
 
     def __init__(self, earlier: Sequence[Group] = (), seed: int = 0) -> None:
@@ -103,8 +102,8 @@ def _prior(rows: Sequence[Features]) -> FloatArray:
 
 
 def _grades(cycles: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The fastest point has the highest grade. Each lower grade is a few percent slower, and more among
-    slow points."""
+    """The fastest point has the highest grade. Each lower grade is a few percent slower, more among slow
+    points."""
     slower = np.log2(cycles / cycles.min())
     grades = _GRADES - np.round(8 * np.log2(1 + 16 * slower))
     found: npt.NDArray[np.int64] = np.maximum(grades, 0).astype(np.int64)

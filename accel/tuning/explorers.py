@@ -14,7 +14,7 @@ from accel.tuning.search_space import ENUMERABLE, Point, SearchSpace
 _MAX_PREDICTED = 2000
 """Maximum of predicted points if each prediction lowers a schedule."""
 _RANDOM_SHARE = 0.125
-"""Share of random points, so that the cost model sees others, too."""
+"""Share of random points, which the cost model also learns from."""
 _MAX_REJECTED = 1000
 """Known random points in a row after which a space counts as exhausted."""
 
@@ -50,8 +50,8 @@ class Explorer(ABC):
         self.known: set[Point] = set()
 
     def propose(self, trials: Sequence[Trial], count: int) -> list[Point]:
-        """Return up to ``count`` new points, the most promising first, or none at the end. ``trials`` are
-        all measured points."""
+        """Return up to ``count`` new points, the most promising first, or none at the end. ``trials`` are all
+        measured points."""
         self.known.update(trial.point for trial in trials)
         found = list(dict.fromkeys(self._propose(trials, count)))[:count]
         self.known.update(found)
@@ -182,8 +182,8 @@ class LearnedExplorer(Explorer):
 
 
 class AnnealingExplorer(LearnedExplorer):
-    """Walks from several points at once. A step to a neighbour with a higher score is always taken, one to
-    a lower score with a falling probability."""
+    """Walks from several points at once. A step to a higher score is always taken, one to a lower score with
+    a falling probability."""
 
     _WALKS = 24
     _STEPS = 24

@@ -1,7 +1,4 @@
-"""Compile schedules, and simulate their timing, in this process or others.
-
-Only the fastest candidate is proven and run on data, by :func:`accel.tuning.tune.tune`.
-"""
+"""Compile schedules, and simulate their timing, in this process or others."""
 
 import json
 import signal

@@ -1,7 +1,7 @@
 """Bytes, executions and reuse of a loop nest, without its instructions.
 
-The counts are of the tensorized nest, with two simplifications. Conditions on the innermost loops, for
-example at borders of a picture, count as true. More than ``_MAX_ITERATIONS`` distinct iterations are sampled.
+The counts simplify the tensorized nest. Conditions on the innermost loops, for example at borders of a
+picture, count as true. More than ``_MAX_ITERATIONS`` distinct iterations are sampled.
 """
 
 from collections.abc import Mapping, Sequence
@@ -119,7 +119,7 @@ class _Point(Struct, frozen=True):
 
 
 def profile_schedule(schedule: Schedule, config: Config) -> NestProfile:
-    """Lower a schedule to its nest, and return its counts.
+    """Lower a schedule, and return its nest's counts.
 
     Raises:
         ScheduleError: the schedule cannot be lowered, or does not fit the scratchpads.

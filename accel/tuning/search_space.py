@@ -75,7 +75,7 @@ class SearchSpace(ABC):
         return {one.name: one.values[n] for one, n in zip(self.knobs, point, strict=True)}
 
     def point(self, choices: Mapping[str, Any]) -> Point | None:
-        """Return the point with these values, or None if outside of the space. Orders may be lists."""
+        """Return the point with these values, or None outside the space. Orders may be lists."""
         found = []
         for one in self.knobs:
             value = choices.get(one.name)
@@ -116,7 +116,7 @@ class SearchSpace(ABC):
     def features(self, point: Point) -> dict[str, float] | None:
         """Return features, or None if the schedule cannot be lowered or does not fit.
 
-        ``predicted`` is the binary logarithm of the analytical model's cycles.
+        ``predicted`` is log2 of the analytical model's cycles.
         """
         if point not in self._features:
             try:

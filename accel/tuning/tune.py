@@ -44,19 +44,17 @@ class Tuning:
     Attributes:
         name: of the computation.
         config: the machine.
-        explorer, seed: of the search.
+        explorer, seed, seconds: of the search.
         space_size: combinations of values.
         valid_points: or None in a space that is too large to count.
         trials: in the order of measurement, without earlier records.
         recorded: points of earlier records.
-        knobs: of the fastest point.
-        cycles: of the fastest point.
+        knobs, cycles: of the fastest point.
         default_cycles: of an operator's default schedule, or None for a template.
         steps: of the schedule, as :mod:`accel.compiler.schedule.schedule_files` writes them.
         mapping: name of the scheduled mapping.
         program: proven free of deadlocks and races.
         result: its run, equal to the reference.
-        seconds: of the search.
         jobs: processes that measured.
         deaths: workers that died.
     """
@@ -141,9 +139,9 @@ def tune(
 ) -> Tuning:
     """Search for the fastest schedule of a computation.
 
-    Candidates are compiled, and only their timing is simulated. The fastest is proven free of deadlocks and
-    races, run, and compared with the reference. For example, ``accel.tune(accel.gemm(64, 64, 64, shift=7),
-    "vta", trials=32).cycles`` is at most that of the default schedule.
+    Only the timing of candidates is simulated. The fastest is proven free of deadlocks and races, run, and
+    compared with the reference. For example, ``accel.tune(accel.gemm(64, 64, 64, shift=7), "vta",
+    trials=32).cycles`` is at most that of the default schedule.
 
     Args:
         target: a template, which declares knobs and returns a schedule, or a workload, whose points are

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AnalyzedRun(Struct, frozen=True, kw_only=True, dict=True):
-    """A recorded run and what its units did, for timelines, traces and reports.
+    """A recorded run, and what its units did.
 
     Attributes:
         layers: of a network, names and the number of the instruction after each.
@@ -106,7 +106,7 @@ def analyze_run(
     layers: Sequence[tuple[str, int]] = (),
     advised: "AdviceReport | None" = None,
 ) -> AnalyzedRun:
-    """Derive what the units did from a run's events.
+    """Derive activity from a run's events.
 
     Raises:
         AccelError: no cycles, no recorded events, or too many to draw.

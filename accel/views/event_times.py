@@ -102,7 +102,7 @@ def busy_intervals(
 ) -> list[BusyInterval]:
     """Return sorted intervals.
 
-    Those of the store unit overlap: it can write to the bus and to a scratchpad in one cycle.
+    Those of the store unit overlap, since it can write to bus and scratchpad in one cycle.
     """
     data = sorted(interval for burst in times.bursts[unit] for interval in _data_intervals(burst))
     found = data + _pad_intervals(unit, times, instructions, data)

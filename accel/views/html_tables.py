@@ -5,15 +5,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 MIN_LISTED_SHARE = 0.0005
-"""Share of the cycles below which a reason or cause is not listed."""
+"""Smallest listed share of the cycles."""
 _NUMBER = re.compile(r"[-+]?\d[\d,.]*(%| [KMG]?i?B)?")
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table with numbers aligned to the right.
-
-    Headings are plain text, cells are HTML.
-    """
+    """Return a table with numbers aligned to the right. Headings are plain text, cells HTML."""
     body = [tuple(row) for row in rows]
     is_number = [
         any(cells) and all(not cell or _NUMBER.fullmatch(cell) for cell in cells)

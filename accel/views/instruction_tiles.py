@@ -1,7 +1,7 @@
 """The tiles that each instruction reads and writes.
 
-A transfer's address determines its tile. GEMM and ALU instructions have the tiles of the LOADs of their
-operands, and of the STOREs of their accumulators.
+A transfer's address determines its tile. GEMM and ALU instructions have the tiles of their operands' LOADs
+and of their accumulators' STOREs.
 """
 
 from collections.abc import Iterable, Sequence

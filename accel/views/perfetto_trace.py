@@ -1,8 +1,5 @@
 """A trace for Perfetto and chrome://tracing.
 
-A microsecond is a cycle. Each unit has tracks for instructions in flight and for waits. Tokens are arrows.
-Counters show queues, tokens and bandwidth.
-
 Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """
 

@@ -19,9 +19,9 @@ class Roofline(Struct, frozen=True, kw_only=True):
     """A run and its limits. Intensities are MACs per byte on the busier direction of the bus.
 
     Attributes:
-        macs: of the tensor expression without padding if ``is_exact``, otherwise of all GEMM micro-ops.
+        macs: without padding if ``is_exact``, otherwise of all GEMM micro-ops.
         macs_per_cycle: the run's speed.
-        max_intensity: MACs per byte if each byte moved once.
+        max_intensity: if each byte moved once.
     """
 
     config: Config

@@ -26,7 +26,7 @@ class Change(NamedTuple, Generic[K]):
 
 
 class PathCause(NamedTuple):
-    """Unit, cause, and tensor, if known, of segments."""
+    """Unit, cause, and known tensor of segments."""
 
     unit: str
     cause: Wait
@@ -75,7 +75,7 @@ def path_changes(a: Iterable[Segment], b: Iterable[Segment], key: Callable[[Segm
 
 
 def layer_changes(a: SavedRun, b: SavedRun) -> list[LayerChange]:
-    """Compare layers in the order of ``b``. Those only in ``a`` are last."""
+    """Compare layers in the order of ``b``, then those only in ``a``."""
     first, second = _layers(a), _layers(b)
     found = []
     for key in {**second, **first}:

@@ -72,8 +72,8 @@ class Comparison:
 
     @cached_property
     def causes(self) -> list[Change[tuple[str, Wait]]]:
-        """Critical cycles by unit and cause, the largest difference first. The differences sum up to that
-        of the runs."""
+        """Critical cycles by unit and cause, the largest difference first. Differences sum up to that of the
+        runs."""
         return path_changes(self.a.critical, self.b.critical, lambda one: (one.unit, one.cause))
 
     @cached_property
@@ -233,7 +233,7 @@ def main_cause(one: LayerChange) -> str:
 
 
 def figure_text(value: Any) -> str:
-    """Return a figure as text: a share in percent, and None as an empty string."""
+    """Return a share in percent, and None as an empty string."""
     if isinstance(value, float):
         return f"{value:.1%}"
     return f"{value:,}" if isinstance(value, int) else str(value or "")

@@ -79,7 +79,7 @@ class _Picture:
 
 
 class Trace(_Picture):
-    """Events for Perfetto and chrome://tracing: ``.json``, or compressed ``.gz``."""
+    """Events for Perfetto and chrome://tracing, as ``.json`` or compressed ``.gz``."""
 
     suffixes = (".json", ".gz")
     what = "trace"
@@ -91,7 +91,7 @@ class Trace(_Picture):
 class Timeline(_Picture):
     """The pipeline chart: instructions and tokens over time.
 
-    ``print`` shows it as text, and a notebook as a chart with zoom. ``save`` writes ``.svg`` or ``.html``.
+    ``print`` shows it as text, a notebook with zoom. ``save`` writes ``.svg`` or ``.html``.
     """
 
     suffixes = (".svg", ".html")

@@ -46,7 +46,6 @@ _LISTING = """<p class="hint"><label>unit <select id="unit"><option value="">all
 
 
 def report_html(run: AnalyzedRun) -> str:
-    """Return a self-contained page."""
     return view_page(run_view(run, is_static=True))
 
 
@@ -73,7 +72,7 @@ def module() -> str:
 def run_view(run: AnalyzedRun, *, is_static: bool = False) -> dict[str, Any]:
     """Return plain data for ``accel.view``.
 
-    With ``is_static``, sections also have chart and loops for readers without scripts.
+    With ``is_static``, sections have chart and loops for readers without scripts.
 
     Returns:
         ``title``, ``facts``, ``sections``, and the interactive ``chart``, ``listing`` (instructions) and

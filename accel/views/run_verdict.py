@@ -9,7 +9,7 @@ VerdictRow = tuple[str, str, bool]
 
 
 def verdict_rows(run: AnalyzedRun) -> list[VerdictRow]:
-    """Return the end of a run, a deadlock's waiting instructions, and the token check."""
+    """Return a run's end, a deadlock's waiting instructions, and the token check."""
     error = run.result.error
     found: list[VerdictRow] = []
     if error is None:

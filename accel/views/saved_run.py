@@ -1,8 +1,6 @@
 """Runs in files: ``accel run --save`` writes them and ``accel diff`` compares them.
 
-The zip archive's manifest has the format ``accel-run``. ``critical.bin`` holds the critical path, and
-``states.bin`` the shares of each unit's states in up to 480 parts of the run. A network has consecutive
-programs, and layers.
+``docs/reference/run-outputs.md`` describes the format.
 """
 
 import hashlib
@@ -50,7 +48,7 @@ from accel.views.timeline_page import run_title
 
 SUFFIX = ".accelrun"
 VERSION = 2
-"""Newest readable version of the file. Version 2 has layers. Version 1 is for single programs."""
+"""Newest readable version. Version 1 has no layers."""
 MAX_PARTS = 480
 FIGURES: Mapping[str, str] = {
     "cycles": "cycles",

@@ -1,7 +1,7 @@
 """The entries of a saved run's file, each checked for type and range.
 
-A file may be hostile. Texts become printable, numbers have at most 63 bits, and all functions raise a
-ProgramError for a wrong entry.
+A file may be hostile. Texts become printable, numbers have at most 63 bits, and a wrong entry raises a
+ProgramError.
 """
 
 import re
@@ -43,7 +43,7 @@ _ROUNDING = 2
 
 
 def read_text(data: Any, key: str) -> str:
-    """Return a line of text without control characters."""
+    """Return text without control characters."""
     return _printable(read_entry(data, key, str))
 
 

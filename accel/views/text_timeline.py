@@ -13,7 +13,7 @@ from accel.views.state_shares import state_shares
 _GLYPHS = {State.BUSY: "█", State.MEMORY: "▒", State.TOKEN: "·", State.IDLE: " "}
 _ASCII_GLYPHS = {State.BUSY: "#", State.MEMORY: "m", State.TOKEN: ".", State.IDLE: " "}
 _WAITING_GLYPHS = {"█": "─", "#": "-"}
-"""Glyph of an instruction in flight whose data does not move, by that of a busy cycle."""
+"""Glyph of an instruction in flight without moving data, by that of a busy cycle."""
 _GUTTER = 9
 _MIN_COLUMNS = 40
 _TICK_COLUMNS = 14

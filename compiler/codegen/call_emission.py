@@ -21,8 +21,8 @@ from accel.core.isa import Gemm, Mac, SetAcc
 MIN_SHARED_MICRO_OPS = 16
 """Micro-ops that an instruction for several boxes may have on any machine, since they always fit."""
 SHARED_MEMORY_FRACTION = 64
-"""An instruction for several boxes may also use this fraction of the micro-op memory, so that the lists of
-many instructions fit together."""
+"""An instruction for several boxes may also use this fraction of the micro-op memory, so that many lists fit
+together."""
 
 
 class CallGroup(NamedTuple):
@@ -68,7 +68,7 @@ class CallEmission:
         """By ``id`` of each box's instructions."""
 
     def clear(self) -> None:
-        """Free the caches. They refer to this object, which only the garbage collector would free."""
+        """Free the caches, which refer to this object, so that no garbage collection is needed."""
         for cache in (self._groups, self._instructions, self._joined):
             cache.clear()
 

@@ -39,12 +39,12 @@ def compile_schedule(
 
     Args:
         schedule: with all stages in scratchpads tensorized or copies.
-        constants: inputs with known values, which are packed into the program.
+        constants: values of inputs, which are packed into the program.
         options: the origin of the schedule, which the program keeps.
-        fold: fold reset and bias into one step (:mod:`accel.compiler.nest.fold_bias`).
-        without: names of reorder passes to turn off (:mod:`accel.compiler.codegen.reorder_passes`).
-        like: the program of a schedule that has a bias and differs only in scales of quantization. Its
-            instructions are copied, because the host packs scales next to the bias.
+        fold: fold reset and bias into one step (``fold_bias``).
+        without: names of reorder passes to turn off (``reorder_passes``).
+        like: the program of a schedule that has a bias and differs only in scales of quantization, which the
+            host packs next to the bias. Its instructions are copied.
     """
     begin = time.perf_counter()
     check_encodable(config)

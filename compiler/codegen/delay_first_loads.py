@@ -10,9 +10,9 @@ token::
     load     LOAD.INP                   load     LOAD.INP
     load     LOAD.WGT                   load     LOAD.WGT     *
 
-The units share one bus. Before, the load unit fills all its buffers while the compute unit still loads
-micro-ops. So the bias waits for the bus, and the first GEMM for the bias. After, the bias is requested first.
-No instruction moves: the wait becomes a token.
+The units share one bus. Before, the load unit fills all its buffers while the compute unit loads micro-ops.
+So the bias waits for the bus, and the first GEMM for the bias. After, the bias is requested first. No
+instruction moves: the wait becomes a token.
 """
 
 from collections.abc import Collection

@@ -18,10 +18,10 @@ from accel.core.isa import Alu, Loops, Store
 def cut_epilogue(
     passes: Sequence[Emitted], stores: Sequence[Emitted], unit: int
 ) -> tuple[list[NumberedPiece], list[AccumulatorRange]] | None:
-    """Cut the ALU passes and STOREs of a tile.
+    """Return the numbered pieces of a tile's ALU passes and STOREs, and each number's accumulators.
 
-    Pieces are multiples of ``unit`` accumulators, where the STOREs' rows allow it. Return the numbered pieces
-    and each number's accumulators, or None if the epilogue cannot be cut.
+    Pieces are multiples of ``unit`` accumulators, where the STOREs' rows allow it. Return None if the
+    epilogue cannot be cut.
     """
     store_pieces = [piece for one in stores for piece in _cut_store(one, stores, unit)]
     ranges = [range_of_store(one) for one in store_pieces]
@@ -42,10 +42,7 @@ def enclosing_range(ranges: Sequence[AccumulatorRange]) -> AccumulatorRange:
 
 
 def is_independent(one: Emitted, own: AccumulatorRange, tile: AccumulatorRange) -> bool:
-    """Whether an ALU piece touches no accumulator of the tile's other pieces.
-
-    Such pieces may run in any order.
-    """
+    """Whether an ALU piece touches no accumulator of the tile's other pieces, and may run in any order."""
     instruction = one.instruction
     assert isinstance(instruction, Alu)
     written = accumulator_span(one, "dst")

@@ -1,4 +1,4 @@
-"""Cut one instruction into several that do the same work together."""
+"""Cut one instruction into several."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,7 +13,7 @@ AccumulatorRange = tuple[int, int]
 """The first accumulator, and the one after the last."""
 
 NumberedPiece = tuple[int, Emitted]
-"""The number of a range of accumulators, and a piece of an instruction that works on it."""
+"""The number of a range of accumulators, and the piece of an instruction for it."""
 
 
 def start_of_run(emitted: Sequence[Emitted], end: int, belongs: Callable[[Emitted], bool]) -> int:
@@ -54,8 +54,8 @@ def cut_by_accumulators(
     """Cut a computation into ordered pieces that write one range each.
 
     Pieces are iterations of the outer loop, of the inner loop, or micro-ops. For example, a GEMM with
-    ``iter_out=3`` and ``dst_factor_out=4`` becomes three GEMMs for the ranges 0..4, 4..8 and 8..12. If
-    ``twice``, the instruction may be cut along two dimensions. Return no pieces if it cannot be cut that way.
+    ``iter_out=3`` and ``dst_factor_out=4`` becomes three GEMMs for the ranges 0..4, 4..8 and 8..12. ``twice``
+    allows cuts along two dimensions. Return no pieces if it cannot be cut that way.
     """
     loops = one.instruction
     assert isinstance(loops, Loops)

@@ -1,6 +1,6 @@
 """Store a tile piece by piece, and start the next tile in each piece as soon as it is stored.
 
-For a tile of 16 rows of accumulators whose accumulators the next tile reuses::
+For a tile of 16 rows of accumulators that the next tile reuses::
 
     before                      after
     ALU   rows 0..15            ALU   rows 0..3
@@ -15,8 +15,8 @@ For a tile of 16 rows of accumulators whose accumulators the next tile reuses::
                                 GEMM  rows 12..15
 
 Before, the reset waits until the whole tile is stored. After, the store unit stores rows 0..3 while the ALU
-works on rows 4..7, and the reset of rows 0..3 waits for the first STORE only. LOADs of the next tile move in
-front of the pieces, because they do not touch accumulators.
+works on rows 4..7, and the reset of rows 0..3 waits only for the first STORE. LOADs of the next tile touch no
+accumulators, and move in front of the pieces.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ from accel.core.isa import Alu, Gemm, Store, Unit
 
 MAX_MICRO_OP_BEATS = 32
 """Bus beats to load the micro-ops of all pieces of the next tile's products: 64 micro-ops on a 64-bit bus.
-Loading more would take longer than the reset waits. Products that have more micro-ops before they are cut
-keep this number."""
+Loading more would take longer than the reset waits. Products with more before the cut keep their number."""
 
 
 class InterleaveEpilogues(ReorderPass, frozen=True):
@@ -116,9 +115,9 @@ class _Boundary(Struct, frozen=True, kw_only=True):
         """Return the boundary in pieces, and the position in the old program after everything that it
         replaces.
 
-        None if the next tile uses other accumulators, or if the epilogue cannot be cut. Pieces are rows of
-        the next tile if no other size lets resets and products be cut the same way. If no size does, or if
-        the pieces of products have more than ``max_micro_ops``, the products stay whole.
+        None if the next tile uses other accumulators, or the epilogue cannot be cut. Pieces are rows of the
+        next tile if no other size cuts resets and products the same way. If no size does, or the pieces of
+        products have more than ``max_micro_ops``, the products stay whole.
         """
         if not self.resets:
             return None
@@ -159,7 +158,7 @@ def _product_micro_ops(emitted: Sequence[Emitted]) -> int:
 def _sorted_pieces(
     instructions: Sequence[Emitted], ranges: Sequence[AccumulatorRange]
 ) -> list[Emitted] | None:
-    """Return pieces sorted by their accumulators' ranges, or None if an instruction cannot be cut.
+    """Return pieces sorted by their ranges, or None if an instruction cannot be cut.
 
     Accumulators after the last range come first, because no STORE reads them.
     """

@@ -1,7 +1,7 @@
 """From emitted instructions to an encoded program: micro-ops, tokens, and the link step.
 
 Instructions refer to parts of DRAM until the end. Dependences are analysed at the default addresses, since
-parts never overlap, wherever they are.
+parts never overlap.
 """
 
 import numpy as np

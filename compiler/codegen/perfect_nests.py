@@ -1,8 +1,7 @@
 """Perfect nests of loops around one call, which become few instructions.
 
 In a perfect nest each loop contains only the next loop. If the extents do not depend on one another, its
-iterations are a *box*, for which the hardware's two loops and the micro-ops need few instructions. For
-example::
+iterations are a *box*, for which an instruction's two loops and micro-ops suffice. For example::
 
     for y in range(8):                  loops   y, x
         for x in range(8):              margin  7 - y - dy, which must not be negative

@@ -37,12 +37,12 @@ class EmittedProgram(Struct, frozen=True, kw_only=True):
 class ReorderPass(AbstractRecord, frozen=True):
     """One pass over emitted instructions.
 
-    It may move instructions, and cut one into several that do the same work. It never changes results: every
-    accumulator receives the same products in the same order, and every STORE writes the same values.
+    It may move instructions, and cut one into several. It never changes results: every accumulator receives
+    the same products in the same order, and every STORE writes the same values.
 
     Attributes:
         name: the name that ``accel compile --without NAME`` turns off.
-        reason: one sentence that says why units stall less in the new order.
+        reason: one sentence: why units stall less in the new order.
     """
 
     name: ClassVar[str]

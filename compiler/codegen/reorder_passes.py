@@ -109,8 +109,8 @@ def pass_effects(program: EmittedProgram, without: Collection[str] = ()) -> Iter
 def compare_orders(before: Sequence[Emitted], after: Sequence[Emitted]) -> tuple[int, int, int]:
     """Return how many instructions moved, are gone, and are new.
 
-    An instruction that occurs several times counts once for each. As few as possible count as moved: if the
-    order a, b, c becomes c, a, b, only c moved.
+    Each occurrence of an instruction counts. As few as possible count as moved: if a, b, c becomes c, a, b,
+    only c moved.
     """
     if before is after:
         return 0, 0, 0

@@ -16,8 +16,7 @@ For a last tile of four channels whose last step is split::
 Before, the load unit is idle during all ALU passes of the last tile. After, it loads the weights of channels
 2 and 3 during the passes over channels 0 and 1.
 
-The pass tries to split none, 1, 2, 4 or all of the last steps, and chooses the order that
-:class:`~accel.compiler.codegen.unit_clocks.Clocks` finds fastest.
+The pass tries to split none, 1, 2, 4 or all of the last steps, and chooses the fastest order by ``Clocks``.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ STEP_COUNTS = (1, 2, 4)
 MAX_MICRO_OPS = 256
 """Limit for all pieces, because the program loads their micro-ops before its first product."""
 LAST_PRODUCTS_WINDOW = 8
-"""Instructions before the last epilogue that may contain the products whose row lengths are candidates for
-the size of pieces."""
+"""Instructions before the last epilogue with products whose row lengths are candidates for the size of
+pieces."""
 WARM_UP_INSTRUCTIONS = 32
 """Instructions before the split steps in the comparison of orders, so that units are busy."""
 

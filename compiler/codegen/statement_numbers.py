@@ -1,4 +1,4 @@
-"""Numbers for the statements of a nest, by which instructions remember their statement."""
+"""Numbers by which instructions remember their statement of a nest."""
 
 from collections.abc import Iterable, Sequence
 

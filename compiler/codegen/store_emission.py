@@ -58,10 +58,8 @@ class StoreEmission:
         state.emitted.extend(self._instructions[key])
 
     def _parameter_pointer(self, requantize: AppliedOp, rank: int, env: Mapping[IterVar, int]) -> AccessPtr:
-        """Return a pointer with a stride for each dimension of the tile.
-
-        The stride is 0 along dimensions other than the channels', and if all channels share one element.
-        """
+        """Return a pointer with a stride per dimension of the tile, 0 except for channels with elements of
+        their own."""
         assert isinstance(requantize.op, StoreRequantize)
         assert requantize.operand is not None
         addresses, region = self._state.addresses, requantize.operand

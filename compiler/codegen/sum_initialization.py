@@ -1,8 +1,8 @@
 """Start of sums: zeros written before, or a first step that overwrites.
 
 On machines with ``post=0``, the reset of a tile's sums is a pass over the accumulators. With ``post=1``, this
-module only notes them. The first step of each sum is then the intrinsic's compute form, which overwrites,
-instead of its update form, which adds:
+module only notes them. The first step of each sum is then the intrinsic's compute form, which overwrites, not
+its update form, which adds:
 
     reset(S)                        S[0:8] = B*A for dy = 1, which is there for every y
     for dy in range(3):             for dy in 0, 2:
@@ -54,7 +54,7 @@ class UnstartedSums:
         """Return which elements are unstarted. Those outside the accumulator memory are not.
 
         Iterations that conditions exclude may address such elements. For example, a transposed convolution
-        with kernel 1 and stride 3 runs over whole groups of three columns, and the last group may be
+        with kernel 1 and stride 3 runs over whole groups of three columns, and the last one may be
         incomplete.
         """
         inside = (elements >= 0) & (elements < len(self._reset_by))

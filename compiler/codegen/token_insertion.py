@@ -1,15 +1,14 @@
-"""Tokens from dependence analysis.
+"""Tokens from dependence analysis, see docs/explain/latency-hiding.md.
 
 Two instructions of neighbouring units that touch the same memory, at least one of them writing, must keep
-their program order. They get a token unless another token implies the order. For example, a token from LOAD 3
-to GEMM 5 also orders LOAD 2 before GEMM 6. So an instruction pushes and pops at most one token per counter,
-and the k-th pop takes the k-th push.
+their program order. They get a token unless another token implies the order, so an instruction pushes and
+pops at most one token per counter, and the k-th pop takes the k-th push.
 
 Load and store unit share no counter, but a LOAD may read DRAM that a STORE has written. Then an instruction
 of the compute unit between the two passes the order on: one that waits for the first instruction anyway, or
 else the last one, which then pops another token. If it pops such a token already, or there is none, an empty
-GEMM (a carrier) is inserted. A LOAD of the store unit that reads the result of an earlier STORE is ordered in
-the same way, unless a SET, which waits for all before it, is between the two.
+GEMM (a carrier) is inserted. A LOAD of the store unit that reads an earlier STORE's result is ordered in the
+same way, unless a SET, which waits for all before it, is between them.
 """
 
 from bisect import bisect_left, bisect_right
@@ -50,8 +49,8 @@ class Dependences(NamedTuple):
     program: Distinct[Instruction]
     order: Order
     needed: dict[Unit, Numbers]
-    """By unit, for each instruction, how many instructions of that unit must have retired before it starts.
-    For example, 3 if it conflicts with the unit's third instruction and no later one."""
+    """By unit, for each instruction, how many instructions of that unit must retire before it starts: 3 if it
+    conflicts with the unit's third instruction and no later one."""
     flagged: dict[int, Instruction]
     """Instructions by number and token flags, which the programs of :func:`with_tokens` share."""
 
@@ -123,7 +122,7 @@ class _Uops:
 def with_tokens(found: Dependences, after: Mapping[int, int] | None = None) -> Ordered:
     """Return a program with tokens.
 
-    ``after`` maps instructions to earlier ones of another unit to wait for although they do not conflict.
+    ``after`` maps instructions to earlier ones of another unit to wait for without a conflict.
     """
     order = found.order
     needed = {unit: wanted.copy() for unit, wanted in found.needed.items()}

@@ -12,7 +12,7 @@ from accel.core.scratchpad_specs import INP, WGT
 from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, compute_depth, store_depth
 
 MIN_LOAD_CYCLES = 64
-"""Bus cycles of the shortest LOAD that is worth an instruction of its own."""
+"""Bus cycles of the shortest LOAD worth an instruction."""
 
 
 class Clocks:

@@ -6,8 +6,8 @@ For two LOADs of 4 rows of 3 elements with one row of zeros above and below::
     LOAD.INP 0 +4x3 pads 1, 1                LOAD.INP 0 +4x3 pads 1, 1
     LOAD.INP 0 +4x3 pads 1, 1                LOAD.INP 3 +4x3 pads 0, 0
 
-The load unit writes zeros in cycles in which no data arrive. If data arrive without a pause, the zeros wait
-for the data of all later LOADs in flight, and so do the products that read them.
+The load unit writes zeros in cycles without arriving data. If data arrive without a pause, the zeros wait for
+the data of all later LOADs in flight, and so do the products that read them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The minimum cost of a tensor expression: multiply-accumulates, and bytes read and written."""
+"""The minimum cost of a tensor expression."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -36,7 +36,7 @@ class Compulsory(Struct, frozen=True, kw_only=True):
     Attributes:
         macs: multiply-accumulates of all sums, without padding to blocks.
         padding_macs: those with the zeros around a tensor, which a program may omit.
-        read_bytes: bytes of the input elements that are needed.
+        read_bytes: bytes of the needed input elements.
         write_bytes: bytes of the outputs.
     """
 
@@ -72,7 +72,7 @@ _BUSY_SHARE = 0.85
 
 
 def bound_by(cycles: float, *, compute: float, load: float, store: float) -> str:
-    """Return ``compute``, ``loads`` or ``stores`` if that unit is almost always busy, or ``latency``."""
+    """Return ``compute``, ``loads`` or ``stores`` for a unit that is almost always busy, or ``latency``."""
     unit, busy = max((("compute", compute), ("loads", load), ("stores", store)), key=lambda one: one[1])
     return unit if busy > _BUSY_SHARE * cycles else "latency"
 
@@ -155,7 +155,7 @@ def _mark_read(marked: Elements, user: Compute, elements: Elements, read: Read) 
     """Indices outside the tensor are padding."""
     used = [set(variables(index)) for index in read.indices]
     if elements.all() and sum(len(u) for u in used) == len(set().union(*used)):
-        # dimensions whose indices share no variable are independent
+        # dimensions without shared variables are independent
         values = [distinct(index_values(i, variables(i)).ravel()) for i in read.indices]
         marked[np.ix_(*(v[(v >= 0) & (v < n)] for v, n in zip(values, marked.shape, strict=True)))] = True
         return

@@ -112,8 +112,8 @@ def _restricted(ranges: Ranges, margins: Sequence[Linear]) -> Ranges:
 def alike(parts: Sequence[Ranges], most: int) -> list[tuple[tuple[int, ...], list[Ranges]]]:
     """Group boxes by their lengths along two loops, chosen for few groups.
 
-    Each group holds the positions of its two loops, and its boxes. There are no groups if the other loops
-    have more than ``most`` iterations in total.
+    Each group holds the positions of its two loops, and its boxes. There is none if the other loops have more
+    than ``most`` iterations in total.
     """
     sizes = [[end - first for first, end in part.values()] for part in parts]
     best: tuple[int, int, tuple[int, int]] | None = None
@@ -139,7 +139,7 @@ def first_steps(
 ) -> tuple[list[Ranges], list[Ranges]]:
     """Return boxes without negative margins: those with the first step of each wanted sum, and all others.
 
-    ``wanted`` are disjoint boxes over the loops over sums. All other loops run over the steps of a sum.
+    ``wanted`` are disjoint boxes over the loops over sums. All other loops are steps of a sum.
     """
     sums = [v for v in ranges if wanted and v in wanted[0]]
     steps = [v for v in ranges if v not in sums]

@@ -164,7 +164,7 @@ def _simplify_division(op: str, a: Expr, divisor: int) -> Expr:
 
 
 def bounds(expr: Expr) -> tuple[int, int]:
-    """The smallest and the largest value over the ranges of independent variables."""
+    """The least and the greatest value over the ranges of independent variables."""
     if isinstance(expr, Const):
         return expr.value, expr.value
     if isinstance(expr, IterVar):
@@ -205,8 +205,7 @@ def margins_of(condition: Condition) -> list[Linear]:
 def holds_in_loops(condition: Condition, extents: Mapping[IterVar, Expr]) -> bool:
     """Whether a condition provably holds in all iterations.
 
-    The extent of an inner loop may depend on outer ones. For example, ``yo*8+yi < 100`` holds for ``yi``
-    below ``min(8, 100-yo*8)``.
+    An extent may depend on outer loops: ``yo*8+yi < 100`` holds for ``yi`` below ``min(8, 100-yo*8)``.
     """
     return all(_is_never_negative(form, extents) for form in margins_of(condition))
 

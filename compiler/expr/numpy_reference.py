@@ -47,7 +47,6 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[str, Array]) -> dict[str
     """Return the values of ``outputs`` by name.
 
     Args:
-        outputs: tensors to compute.
         inputs: the value of every placeholder, by name.
 
     Raises:
@@ -100,10 +99,11 @@ def _product_of_reads(body: Expr) -> list[Read] | None:
 def _contract(
     axes: Sequence[IterVar], reduce: Sequence[IterVar], factors: list[Read], values: dict[Tensor, Array]
 ) -> Array | None:
-    """Compute a sum of products as matrix products. None if an index mixes axes in a way that views cannot.
+    """Compute a sum of products as matrix products, or None if an index mixes axes in a way that views
+    cannot.
 
-    Reduce axes that share an index with another variable, such as the taps of a convolution, are iterated.
-    Each iteration reads strided views.
+    Reduce axes that share an index with another variable, such as the taps of a convolution, are iterated
+    over strided views.
     """
     stepped = [axis for axis in reduce if any(_shares(index, axis) for r in factors for index in r.indices)]
     letters = {v: chr(ord("a") + n) for n, v in enumerate([*axes, *reduce])}
@@ -129,7 +129,7 @@ def _contract(
 
 
 def _exact_dtype(terms: int, factors: Sequence[Read]) -> type[Any]:
-    """The dtype in which sums of this many products are exact in any order. int64 wraps."""
+    """The dtype in which sums of these products are exact in any order. int64 wraps."""
     largest = terms * prod(_MAGNITUDES[read.dtype] for read in factors)
     return next((dtype for most, dtype in _EXACT_FLOATS if largest <= most), np.int64)
 
@@ -242,7 +242,7 @@ def values_at(index: Expr, at: Mapping[IterVar, Array]) -> Array:
 
 
 def apply(op: str, a: Array, b: Array) -> Array:
-    """Apply a binary operation to int32 arrays. Shifts by negative amounts go the other way."""
+    """Shifts by negative amounts go the other way."""
     x, y = np.broadcast_arrays(a.astype(np.int32), b.astype(np.int32))
     if op in ("<<", ">>"):
         right = y.astype(np.int64) if op == ">>" else -y.astype(np.int64)

@@ -108,7 +108,7 @@ def _add_dequantized(
 
 
 def scale_words(scales: tuple[float, ...]) -> tuple[int, ...]:
-    """Return scales as the store unit's int32 words: :attr:`accel.core.requantize.Scale.word`."""
+    """Return scales as the store unit's int32 words, ``accel.core.requantize.Scale.word``."""
     words = [Scale.of(value).word for value in scales]
     return tuple(word - ((word >> 31) << 32) for word in words)
 

@@ -1,7 +1,7 @@
 """Random inputs for which the outputs of a tensor expression seldom saturate.
 
-Long sums of full-range int8 operands exceed int8 after any usual shift. Nearly every output would be a bound
-and hide errors. So operands get the largest variance for which estimated values stay within the bounds.
+Long sums of full-range int8 operands exceed int8 after any usual shift, and outputs at a bound hide errors.
+So operands get the largest variance for which estimated values stay within the bounds.
 """
 
 from collections.abc import Sequence
@@ -67,8 +67,7 @@ def _centers(outputs: Sequence[Tensor]) -> dict[Tensor, int]:
 
 
 def _draw(rng: np.random.Generator, tensor: Tensor, variance: float, center: int) -> npt.NDArray[Any]:
-    """Draw uniform integers, or mostly zeros for less than the variance of -1, 0, 1. Bytes lie around
-    ``center``."""
+    """Draw uniform integers around ``center``, or mostly zeros for less than the variance of -1, 0, 1."""
     dtype = np.dtype(tensor.dtype)
     if center or dtype == np.uint8:
         radius = max(1, int((sqrt(1 + 12 * variance) - 1) / 2))

@@ -1,4 +1,4 @@
-"""Scalar expressions: one element of a tensor expression, and the indices that it reads.
+"""Scalar expressions: elements of tensor expressions, and indices.
 
 Nodes are immutable and compare by structure, iteration variables by identity. Arithmetic is int32 and wraps.
 ``cast`` to a shorter type also wraps, ``clip`` saturates.
@@ -322,14 +322,14 @@ def without_zero(expr: Expr) -> tuple[Expr, int | None]:
 
 
 def reads(expr: Expr) -> list[Read]:
-    """All tensor elements that ``expr`` reads, left to right, except in indices."""
+    """All elements that ``expr`` reads, left to right, except in indices."""
     if isinstance(expr, Read):
         return [expr]
     return [read for child in children(expr) for read in reads(child)]
 
 
 def format_expr(expr: Expr, brackets: int = -1) -> str:
-    """Text in the notation of loop nests: ``A[ko*8+ki][yo*8+yi] * B[ko*8+ki][xo*8+xi]``."""
+    """Text in the notation of loop nests: ``A[ko*8+ki][yo*8+yi] * 2``."""
     if isinstance(expr, Const):
         return str(expr.value)
     if isinstance(expr, IterVar):
@@ -361,5 +361,5 @@ def format_expr(expr: Expr, brackets: int = -1) -> str:
 
 
 def format_conditions(conditions: Sequence[Condition]) -> str:
-    """Text of conditions: ``yi < 100-yo*8 and xi < 4``."""
+    """For example, ``yi < 100-yo*8 and xi < 4``."""
     return " and ".join(f"{format_expr(a)} < {format_expr(b)}" for a, b in conditions)

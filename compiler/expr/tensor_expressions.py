@@ -1,8 +1,5 @@
 """Tensor expressions: placeholders and computations, element by element.
 
-    A = placeholder((64, 32), name="A")
-    B = placeholder((32, 48), name="B")
-    k = reduce_axis((0, 32), name="k")
     C = compute((64, 48), lambda y, x: sum(A[y, k] * B[k, x], axis=k), name="C", dtype="int8")
 
 C has the shape (64, 48) and holds the low 8 bits of the sums.
@@ -216,8 +213,6 @@ def placeholder(shape: Sequence[int], dtype: str = "int8", *, name: str = "place
 def reduce_axis(bounds: tuple[int, int], *, name: str = "k") -> IterVar:
     """Return a variable to sum over, from ``bounds[0]`` = 0 to ``bounds[1] - 1``.
 
-    For example, ``reduce_axis((0, 32))`` takes 32 values.
-
     Raises:
         ShapeError: the bounds are empty or do not start at 0.
     """
@@ -258,7 +253,6 @@ def pad(
         P[y, x] = A[y - 1, x - 1] if 0 < y and y < 57 and 0 < x and x < 57 else 0
 
     Args:
-        tensor: the tensor to pad.
         before, after: zeros on each side, per dimension. ``after`` defaults to ``before``.
         name: name of the result, by default the tensor's with the suffix ``_pad``.
 
@@ -310,9 +304,7 @@ def compute(
     For example, ``compute((4, 8), lambda y, x: A[y, x] + 1)`` has the axes y and x.
 
     Args:
-        shape: sizes of the dimensions.
         body: returns the element's expression. Its parameters name the axes.
-        name: name of the tensor.
         dtype: type of the elements. The expression is cast to it (int8 wraps).
 
     Raises:
@@ -417,7 +409,7 @@ def _unguarded_once(expr: Expr) -> Expr:
 
 
 def sum_limit(total: Sum | None) -> int | None:
-    """The largest magnitude of a sum of products of (centered) bytes, or None for other sums."""
+    """The largest magnitude of a sum of products of (centered) bytes, otherwise None."""
     product = None if total is None else _unguarded(total.body)
     if total is None or not isinstance(product, Binary) or product.op != "*":
         return None

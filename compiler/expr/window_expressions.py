@@ -52,8 +52,7 @@ class Window(Struct, frozen=True):
     zero: int | None = None
 
     def source(self, first: Sequence[Expr], extents: Sequence[Expr]) -> tuple[tuple[Range, ...], Padding]:
-        """Return the part of the tensor (with skipped elements) under a box, and the zeros before and after,
-        if any."""
+        """Return the part of the tensor (with skipped elements) under a box, and any zeros around."""
         ranges: list[Range] = []
         padding: list[tuple[Expr, Expr]] = []
         for d, (begin, extent) in enumerate(zip(first, extents, strict=True)):

@@ -1,14 +1,5 @@
-"""The mappings of convolutions: their names, and those that may be faster than the plain one.
-
-A mapping's name joins its parts with '+':
-
-==========================  ==================================================================
-``columns, rows, windows``  the taps of this axis, or of both, become input channels
-``blocks=YxX``              Y x X neighbouring outputs become output channels
-``strips=YxX``              Y x X parts of the picture become pictures of the batch
-``pixels``                  each output becomes a picture of its own, with its whole window
-==========================  ==================================================================
-"""
+"""The mappings of convolutions: their names (docs/explain/mappings.md), and those that may be faster than the
+plain one."""
 
 import re
 from collections.abc import Iterator

@@ -32,14 +32,14 @@ _MAPPED: dict[str, tuple[_Enumerate, _Find]] = {
     "avg_pool2d": (pool_mappings, find_pool_mapping),
     "max_pool2d": (pool_mappings, find_pool_mapping),
 }
-"""For operators with several mappings: a function that enumerates them, and one that finds one by name."""
+"""For operators with several mappings: the functions that enumerate them, and find one by name."""
 _Planned = tuple[OperatorMapping, list[Candidate[Any]]]
 """A mapping and its plans, best first."""
 
 _MIN_SAVING = 0.1
-"""Share of the plain mapping's cycles that a mapping must save, because the host must pack."""
+"""Share of the plain mapping's cycles to save, because the host must pack."""
 _MIN_SAVING_IF_SMALLER = 0.05
-"""The same for a mapping with fewer input bytes than the plain one, so that the host packs less."""
+"""The same for a mapping with fewer input bytes than the plain one."""
 _TIE_SHARE = 0.02
 """Mappings whose cycles differ by less are equal. The smaller input wins."""
 
@@ -49,8 +49,7 @@ class ComparedMapping(Struct, frozen=True, kw_only=True):
 
     Attributes:
         predicted_cycles: cycles of its best plan, or None if no plan fits or the bound excludes it.
-        data_bytes: bytes of the input as the host packs it.
-        factor: values of the packed input per value of the user's input.
+        data_bytes, factor: as in ``OperatorMapping``.
     """
 
     name: str
@@ -92,7 +91,7 @@ def choose_mapping(
         mapping: a name or ``auto``. With a given tile, ``auto`` is the plain mapping. A product that needs
             padding always has the mapping ``padded`` instead of ``plain``.
         keep_results: whether to consider only mappings that do not change the output's layout in DRAM.
-        quick: see :func:`~accel.compiler.plans.plan_search.search`.
+        quick: see ``plan_search``.
     """
     is_padded = needs_padding(workload, config)
     if mapping != AUTO or is_padded:

@@ -1,7 +1,7 @@
 """Products whose operands both have zero points, with padding along their sums.
 
-The machine sums whole blocks. The host's zeros in the last one stand for the number zero only in an operand
-without a zero point. Otherwise the host pads both operands with their zero points.
+The machine sums whole blocks. Zeros in the last one stand for the number zero only in an operand without a
+zero point. Otherwise the host pads both operands with their zero points.
 """
 
 from accel.compiler.mappings.mapping import OperatorMapping
@@ -14,10 +14,7 @@ PADDED = "padded"
 
 
 def needs_padding(workload: Workload, config: Config) -> bool:
-    """Whether only padded operands work.
-
-    For example, a sum over 50 values with two zero points on a machine with blocks of 16.
-    """
+    """Whether only padded operands work, as for a sum over 50 values with two zero points in blocks of 16."""
     return has_two_zeros(workload) and workload.parameters["K"] % config.block_in != 0
 
 

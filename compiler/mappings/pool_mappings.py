@@ -1,12 +1,8 @@
 """Mappings of pooling: smaller pictures that fill the rows of an element.
 
 A window sees one channel of one picture. So groups of channels can become pictures, and so can strips of a
-picture, which overlap by the positions that windows share:
-
-==========================  =================================================
-``channels=8``              8 groups of a picture's channels join the batch
-``channels=4+strips=2x1``   4 groups, and the upper and lower half of each
-==========================  =================================================
+picture, which overlap by the positions that windows share. For example, ``channels=4+strips=2x1`` makes 4
+groups, and the upper and lower half of each.
 """
 
 import re

@@ -7,8 +7,8 @@ With a window of 3 taps:
 
 ====================  =====================================================================
 stride 1, packed      the 3 values of a window become channels, and one tap is left
-stride 1, block 4     4 input positions become channels; 2 taps are left, as the windows of a
-                      block reach into the next block
+stride 1, block 4     4 input positions become channels, and 2 taps are left: windows reach
+                      into the next block
 stride 2, strips 2    two halves of the axis, which overlap by the positions that windows share
 ====================  =====================================================================
 """

@@ -1,4 +1,4 @@
-"""The hardware elements of buffers, as determined by the intrinsics that access them."""
+"""The hardware elements of buffers, by the intrinsics that access them."""
 
 from collections.abc import Iterator, Mapping
 

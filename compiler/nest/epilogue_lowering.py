@@ -1,13 +1,6 @@
 """Epilogues as passes of the ALU, or of the GEMM core where it adds a residual.
 
-    for y in range(4):              for y in range(4):
-        for x in range(4):              for x in range(4):
-            add(S[y][x], bias)              add(S[y][x], bias)
-            shr(S[y][x], 8)         for y in range(4):
-                                        for x in range(4):
-                                            shr(S[y][x], 8)
-
-A pass over all blocks of a tile is one ALU instruction.
+Each operation gets its own loops over the blocks of a tile, since such a pass is one ALU instruction.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
-"""Elementwise expressions as lists of epilogue operators, each of which changes an accumulator in place.
+"""A user's elementwise expressions as lists of ``epilogue_operators``, which change an accumulator in place.
 
-``clip((S[y, x] + bias[x]) >> 8, -128, 127)`` is S, then Bias, Shift, AtLeast and AtMost. Only a user's
-arithmetic is converted here, since operators declare such lists.
+Operators declare such lists themselves.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,17 +1,8 @@
 """Reset and bias in one pass over the accumulators instead of two.
 
-    fill_zero(S)                    min(S, bias)              with bias - (D << 8) in DRAM
-    ... gemm(S, A, B) ...           ... gemm(S, A, B) ...
-    add(S, bias)
-    shr(S, 8)                       shr(S, 8)
-    add(S, R)                       add(S, R)                 if an int8 tensor is added
-    max(S, -128)                    max(S, -128 - D)
-    min(S, 127)                     min(S, 127 - D)
-    dma_copy2d(C, S)                dma_copy2d(C, S)
-
-:mod:`accel.compiler.target.alu_epilogue` explains why the results are equal. The host subtracts the offset
-when it packs the bias. It clips a bias that saturates every output, and refuses one that could overflow a
-sum, because the two forms would then differ.
+docs/explain/how-schedules-are-chosen.md shows both forms, and explains why their results are equal. The host
+subtracts the offset when it packs the bias. It clips a bias that saturates every output, and refuses one that
+could overflow a sum, because the two forms would then differ.
 """
 
 from collections.abc import Iterator, Sequence
@@ -149,8 +140,8 @@ def _is_confined(nodes: Sequence[Node], sums: Buffer, nest: Nest) -> bool:
 
 
 def _only_statement(node: Node, through: type[For] | UnionType = For) -> Node | None:
-    """Return the statement inside a perfect nest of loops, or None. A reset may be guarded, since its guards
-    only exclude elements that no loop over the tile reaches."""
+    """Return the statement inside a perfect nest of loops, or None. A reset may be guarded: its guards only
+    exclude elements that no loop over the tile reaches."""
     while isinstance(node, through):
         assert isinstance(node, For | Guard | TileEpilogue)
         if len(node.body) != 1:

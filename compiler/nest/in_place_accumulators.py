@@ -28,7 +28,7 @@ def alias_chains(lowering: Lowering) -> dict[Stage, Chain]:
 
 
 def _may_change_in_place(lowering: Lowering, stage: Stage, read: Read) -> bool:
-    """Whether an ALU stage may overwrite the element that it reads, since nothing reads it later."""
+    """Whether an ALU stage may overwrite its operand, since nothing reads it later."""
     assert isinstance(read.tensor, Tensor)
     tensor, buffer = read.tensor, lowering.buffers[read.tensor]
     others = [other for other in reads(stage.body) if other.tensor is tensor]

@@ -1,8 +1,7 @@
 """Unification of a block of loops with an intrinsic's computation.
 
 It searches for a mapping of loops to the intrinsic's axes under which all accesses agree. + and * commute.
-Memory scopes determine which operand is which. The mapping also gives the order of indices inside a packed
-element.
+Memory scopes tell operands apart. The mapping also gives the order of indices inside a packed element.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,8 +40,8 @@ class Access(Struct, frozen=True):
     Attributes:
         pattern: the intrinsic's axis for each dimension of its operand.
         output: whether it is written. An input may repeat along an axis that it does not depend on.
-        ends: per dimension, whether the tensor ends with the last iteration. A block that reads beyond the
-            end then reads zeros.
+        ends: per dimension, whether the tensor ends with the last iteration. Then a block reads zeros beyond
+            the end.
     """
 
     buffer: Buffer
@@ -183,8 +182,7 @@ def check_short_blocks(
 ) -> None:
     """Refuse a reduce axis with a short last block, if the sum would include elements beyond its end.
 
-    ``body`` is the sum of the intrinsic ``name``. ``accesses`` and ``tensors`` have one entry per operand,
-    output first.
+    ``accesses`` and ``tensors`` have one entry per operand of the intrinsic ``name``, output first.
     """
     for axis, loop in unified.loops.items():
         if axis.kind != "reduce" or loop is None or loop.extent == Const(axis.extent):

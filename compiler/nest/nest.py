@@ -1,7 +1,6 @@
 """Loop nests: the meaning of a schedule, which the compiler's passes transform.
 
-A nest can be printed (:mod:`accel.compiler.nest.nest_text`) and executed
-(:mod:`accel.compiler.nest.nest_interpreter`) at every stage.
+A nest can be printed (``nest_text``) and executed (``nest_interpreter``) at every stage.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Buffer(Struct, frozen=True, eq=False):
         sets: number of buffer sets, for virtual threads and resident iterations.
         resident_loops: loops whose iterations need separate sets that are not allocated yet.
         is_resident: whether its content outlives the iteration that loads it.
-        alternating_loops: loops whose iterations alternate between two sets that are not allocated yet.
+        alternating_loops: the same for iterations that alternate between two sets.
     """
 
     name: str
@@ -261,10 +260,8 @@ class BlockEpilogue(Node):
 
 
 def has_channel_shape(shape: Sequence[int], result: Sequence[int]) -> bool:
-    """Return whether a residual has one value for all pixels of a channel, and the result several pixels.
-
-    For example, the shape ``(1, 64, 1, 1)`` with a result of ``(1, 64, 7, 7)``.
-    """
+    """Return whether a residual has one value for several pixels of a channel, as ``(1, 64, 1, 1)`` for
+    ``(1, 64, 7, 7)``."""
     return tuple(shape) != tuple(result) and tuple(shape) == (*result[:2], *(1 for _ in result[2:]))
 
 
@@ -272,7 +269,7 @@ def has_channel_shape(shape: Sequence[int], result: Sequence[int]) -> bool:
 class StoreEpilogue(Node):
     """Epilogue operators that the store unit applies to a tile on its way to DRAM.
 
-    The first operator has parameters in ``par_buffer``, a look-up a table in ``tab_buffer``, an addition or a
+    The first operator has parameters in ``par_buffer``, a look-up a table in ``tab_buffer``, an addition or
     multiplication a residual in DRAM, perhaps one element per channel.
     """
 
@@ -302,8 +299,8 @@ class Nest:
         refill_loops: per local buffer, the variables of the loops around its computation.
         sum_limits: per local buffer of sums, their largest magnitude.
         preparations: per input, how the host changes its values before it packs them.
-        load_orders: pairs of local buffers. The first copy into the first one waits until the copy into the
-            second one, in acc_buffer, has been issued.
+        load_orders: pairs of local buffers. The first copy into the first one waits until one into the second
+            one, in acc_buffer, is issued.
     """
 
     inputs: tuple[Buffer, ...]

@@ -26,8 +26,7 @@ class Compilation(Struct, frozen=True, kw_only=True):
     """A schedule during compilation, and the nest after the passes so far.
 
     Attributes:
-        folds_bias: whether reset and bias become one pass. A pass clears it if a constant bias is out of
-            range.
+        folds_bias: whether reset and bias become one pass. A constant bias out of range clears it.
     """
 
     schedule: Schedule

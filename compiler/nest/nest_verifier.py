@@ -1,8 +1,8 @@
 """Checks of a nest between passes: names are bound, memory is written before it is read, boxes lie inside
 their buffers.
 
-Only the first and last iterations of all loops are evaluated. Where extents, conditions and indices are
-linear, no other iteration can exceed a bound.
+Only the first and last iterations of all loops are evaluated, since no other can exceed a bound where
+extents, conditions and indices are linear.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """Resident parts in scratchpads: one buffer set for each iteration of the loops that load them.
 
-    for y in range(64):                     inp_buffer B[4][8]
-        for k in range(4):                  for y in range(64):
-            dma_copy2d(B, A[k*8:k*8+8])         for k in range(4):
-            gemm(C, B)                              dma_copy2d(B[k], A[k*8:k*8+8])
-                                                    gemm(C, B[k])
-
-If iterations of the outer loops alternate between two sets, the number of sets doubles. Iterations of several
+For example, ``B[8]`` that a loop ``k`` of 4 iterations loads becomes ``B[4][8]``, and an access ``B[k]``. If
+iterations of the outer loops alternate between two sets, the number of sets doubles. Iterations of several
 outer loops are counted in order.
 """
 
@@ -28,8 +23,7 @@ from accel.compiler.nest.nest import (
 
 
 def lower_residency(nest: Nest) -> Nest:
-    """Allocate buffer sets for all resident parts. The lowering of virtual threads allocates sets for
-    threads."""
+    """Allocate buffer sets for all resident parts, not yet for threads."""
     resident = [buffer for buffer in nest.locals if buffer.resident_loops or buffer.alternating_loops]
     if not resident:
         return nest

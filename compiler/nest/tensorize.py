@@ -67,7 +67,7 @@ def tensorize(schedule: Schedule) -> Nest:
     """Return the nest of a schedule with its intrinsics in place.
 
     Raises:
-        ScheduleError: see :func:`accel.compiler.nest.loop_nest_lowering.lower`.
+        ScheduleError: as for :func:`accel.te.lower`.
         TensorizeError: a block does not unify with its intrinsic, or a stage in a scratchpad is neither
             tensorized nor a copy.
     """
@@ -205,8 +205,8 @@ class _Tensorizer:
     def _ends_in_zeros(self, nest: StageNest, below: Expr, limit: Expr) -> bool:
         """Whether a condition keeps a block within a tensor that the host pads with zeros at its end.
 
-        Then checking the block's first element is enough. Zeros minus a zero point are harmless if multiplied
-        by zeros, as in a matrix that the host makes.
+        Then checking the block's first element is enough. Zeros minus a zero point are harmless times zeros,
+        as in a matrix that the host makes.
         """
         made = any(is_host_made(self.lowering, read.tensor) for read in reads(nest.stage.body))
         return any(

@@ -2,17 +2,7 @@
 
 The loop over threads moves inward, past every loop that moves tiles between memories, so that threads
 alternate tile by tile. Each thread has its own set of the buffers that are filled inside. Threads have the
-same order in every unit, since tokens are anonymous.
-
-    for yv in vthread(2):               inp_buffer AL[2][8][8]
-        fill_zero(CL)                   for yv in range(2):
-        for ko in range(8):                 fill_zero(CL[yv])
-            dma_copy2d(AL, A[...])      for ko in range(8):
-            gemm(CL, AL, BL)                for yv in range(2):
-        dma_copy2d(C[...], CL)                  dma_copy2d(AL[yv], A[...])
-                                                gemm(CL[yv], AL[yv], BL[yv])
-                                        for yv in range(2):
-                                            dma_copy2d(C[...], CL[yv])
+same order in every unit, since tokens are anonymous. docs/explain/latency-hiding.md shows an example.
 """
 
 from collections.abc import Sequence

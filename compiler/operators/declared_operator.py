@@ -31,7 +31,7 @@ class Operator(Struct, frozen=True, kw_only=True):
     """An operator.
 
     Attributes:
-        name: name of the function that makes its workloads, and of the workloads in sweeps.
+        name: name of ``make`` and of the workloads in sweeps.
         make: makes a workload. Its signature says which parameters are optional, and their defaults.
         machine: the default configuration on the command line.
         text: description of shapes, types and epilogue.

@@ -29,10 +29,9 @@ def find_candidates(
     """Return promising plans, best first.
 
     Args:
-        threads: only plans with this number of virtual threads, or None for any.
-        tile: only plans with these sizes in elements, for example ``{"tile_m": 64}``, clamped to the
-            tensor's.
-        quick: see :func:`~accel.compiler.plans.plan_search.search`.
+        threads: number of virtual threads, or None for any.
+        tile: sizes in elements, for example ``{"tile_m": 64}``, clamped to the tensor's.
+        quick: see ``plan_search``.
     """
     check_room([workload.output], config)
     has_store_epilogue(workload, config)

@@ -48,11 +48,11 @@ class Parameter(Struct, frozen=True, kw_only=True):
     """A parameter of an operator.
 
     Attributes:
-        name: name of the argument in Python, and of the column in a sweep's table.
+        name: the argument in Python, and the column in a sweep's table.
         metavar: syntax on the command line, for example ``KH[xKW]``.
         aliases: other names, for example ``batch`` for ``N``.
         has_short_option: whether a name of one letter is also a short option.
-        omitted_value: the value outside of Python if the parameter is omitted. Python requires it.
+        omitted_value: the default outside of Python, which requires the parameter.
         default_text: the default in help texts, if the value itself would not explain it.
         shared: parameters of the operator that belong to the record if it is given.
         make: makes the argument of a record from the values of its fields.
@@ -82,7 +82,7 @@ class Parameter(Struct, frozen=True, kw_only=True):
 
 
 class JointParameter(Struct, frozen=True, kw_only=True):
-    """One name for several parameters, for example ``size`` for ``H`` and ``W``. A single number applies to
+    """One name for several parameters, for example ``size`` for ``H`` and ``W``. One number applies to
     all."""
 
     name: str

@@ -18,7 +18,7 @@ OPERATORS: dict[str, Operator] = {
 """All operators by name. A new operator is a declaration in this list."""
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {name: operator.make for name, operator in OPERATORS.items()}
-"""The function that makes each operator's workload. Parameters without a default are required."""
+"""The function that makes each operator's workload."""
 
 
 def operator_of(name: str) -> Operator:

@@ -43,8 +43,7 @@ def conv2d_transpose(
     Args:
         N, IC, H, W, OC, kernel: as in :func:`accel.conv2d`.
         stride: vertical and horizontal distance of adjacent inputs in the output.
-        padding: rows and columns cut off the output: one number, (vertical, horizontal), or (top, left,
-            bottom, right).
+        padding: rows and columns cut off the output, in the forms of :func:`accel.conv2d`.
         output_padding: rows added at the bottom and columns on the right of the output, fewer than the
             stride.
         bias, residual, relu, shift, clip, quantized: as in :func:`accel.conv2d`.

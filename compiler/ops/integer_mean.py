@@ -1,9 +1,9 @@
 """Means of int8 values as integers: ``((sum + offset) * factor) >> shift``, within 1 of the exact mean.
 
-For example, the mean of 9 values is ``(sum * factor) >> shift`` with ``factor / 2**shift`` close to 1/9. The
-result fits int8. Up to 196 values need no offset. Beyond, 15-bit factors below ``1 / n`` are not always close
-enough. Larger factors need an offset of 1, since a mean of -128 would become -129. Some counts from 483 on
-need an offset of half the count, which rounds to nearest, as far as it fits 16 bits.
+For example, 9 values have ``factor / 2**shift`` close to 1/9. The result fits int8. Up to 196 values need no
+offset. Beyond, 15-bit factors below ``1 / n`` are not always close enough. Larger factors need an offset of
+1, since a mean of -128 would become -129. Some counts from 483 on need an offset of half the count, which
+rounds to nearest, as far as it fits 16 bits.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from accel.compiler.ops.epilogue import INT8_HIGH, INT8_LOW, LARGEST_SHIFT
 from accel.compiler.target.alu_epilogue import IMMEDIATE_HIGH
 
 SURE_MEAN = 93_462
-"""Every count up to this has a multiplier, as an exhaustive search shows. Some larger counts have none."""
+"""Every count up to this has a multiplier, by exhaustive search. Some larger counts have none."""
 
 
 class Mean(Struct, frozen=True):

@@ -1,7 +1,9 @@
-"""Offsets for exact sums or products in integers, see :mod:`accel.core.requantize`.
+"""Offsets for exact sums or products in integers, see ``accel.core.requantize``.
 
-The store unit adds an offset to products, shifts right with rounding half to even, and adds a zero point.
-Each pair of values with its result allows an interval of offsets.
+The store unit adds an offset to products, shifts right with rounding half to even, and adds a zero point. For
+given multipliers and shift, each of the 65,536 pairs of values with its result allows an interval of offsets.
+Any offset in all intervals is exact. The width of their intersection is a concave function of the
+multipliers. If its maximum is negative, no integers are exact.
 """
 
 import numpy as np
@@ -20,8 +22,8 @@ Integers = npt.NDArray[np.int64]
 def zero_points(zero: int) -> tuple[int, ...]:
     """Return the zero points to try for a result with zero point ``zero``.
 
-    The store unit rounds halves to even before it adds a zero point, floating point after. So an odd zero
-    point may need the even number below it.
+    The store unit rounds halves to even before it adds a zero point, floating point after, so an odd zero
+    point may need the even number below.
     """
     return (zero, zero - 1) if zero & 1 else (zero,)
 

@@ -61,8 +61,8 @@ def avg_pool2d(
     """Return the means over windows, each within 1 of the exact mean, or computed by ``quantized``.
 
     ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW) as in :func:`accel.conv2d`.
-    ``workload.epilogue`` holds the integers of the means, see :class:`~accel.compiler.ops.integer_mean.Mean`.
-    For example, ``avg_pool2d(1, 64, 8, 8, 2)`` has outputs (1, 64, 4, 4).
+    ``workload.epilogue`` holds the integers of the means. For example, ``avg_pool2d(1, 64, 8, 8, 2)`` has
+    outputs (1, 64, 4, 4).
 
     Args:
         N, H, W, padding: as in :func:`accel.conv2d`.
@@ -71,9 +71,8 @@ def avg_pool2d(
         stride: vertical and horizontal distance of windows, by default the kernel's size.
         dilation: distance of a window's elements.
         count_padding: whether zeros count, so that every mean has the same number of values.
-        quantized: scale and zero points for machines with ``post=1``, see
-            :class:`~accel.compiler.ops.quantized_layers.Quantized`. The only scale is ``x_scale / (y_scale *
-            count)`` for ``count`` values.
+        quantized: scale and zero points for machines with ``post=1``. The only scale is
+            ``x_scale / (y_scale * count)`` for ``count`` values.
 
     Raises:
         ShapeError: an argument is out of range, the kernel is larger than the padded input, a window covers
@@ -145,8 +144,7 @@ def _quantized_mean(
 def global_avg_pool2d(N: int, C: int, H: int, W: int, *, quantized: Quantized | None = None) -> Workload:
     """Return the means over whole inputs: :func:`accel.avg_pool2d` with one window.
 
-    ``out`` is int8 (N, C, 1, 1). For example, ``global_avg_pool2d(1, 512, 7, 7)`` averages 49 values per
-    channel.
+    ``out`` is int8 (N, C, 1, 1). For example, ``global_avg_pool2d(1, 512, 7, 7)`` averages 49 values.
 
     Args:
         N, C, H, W: as in :func:`accel.avg_pool2d`.

@@ -2,10 +2,8 @@
 
 ONNX Runtime computes ``y = sat(rne(fma(left, l, fma(right, r, c))))`` in float32, with ``l = left_scale /
 scale``, ``r = right_scale / scale`` and ``c = zero - fma(l, left_zero, r * right_zero)``. The store unit adds
-with two multipliers, a shift and an offset (:func:`accel.core.requantize.add`). For given multipliers and
-shift, each of the 65,536 pairs of values allows an interval of offsets. Any offset in all intervals is exact.
-The width of their intersection is a concave function of the multipliers, whose maximum cutting planes find.
-If it is negative, no integers are exact.
+with two multipliers, a shift and an offset (``accel.core.requantize.add``). Cutting planes find the
+multipliers with the widest offset range, see ``offset_search``.
 """
 
 from collections.abc import Iterator
@@ -99,7 +97,7 @@ class _Pairs:
     """All pairs of values with their sums, and the bounds that they put on an offset.
 
     Sums and products increase with both values. So only pairs whose lower neighbours have smaller sums bound
-    the smallest offset, and those whose upper neighbours have larger sums the largest.
+    the smallest offset, and only those whose upper neighbours have larger sums the largest.
     """
 
     def __init__(self, left: Quantization, right: Quantization, low: int, high: int, sums: Integers) -> None:
@@ -175,8 +173,7 @@ def _framed(rises: npt.NDArray[np.bool_], axis: int, side: int) -> npt.NDArray[n
 def _cutting_plane_candidates(pairs: _Pairs, start: _Candidate) -> Iterator[_Candidate]:
     """Yield multipliers that may have a wider offset range, by Kelley's cutting planes.
 
-    The width is concave, so tangent planes bound it everywhere. The next candidate is the maximum of the
-    lowest planes.
+    Tangent planes bound the concave width. The next candidate is the maximum of the lowest planes.
     """
     a, b = start.multipliers
     up, down = (

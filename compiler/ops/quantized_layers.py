@@ -41,12 +41,8 @@ class QuantizedResidual:
     The layer's result y stands for ``(y - output_zero) * result_scale``, the residual r for ``(r - zero) *
     scale``. The result is ``sum / sum_scale + sum_zero``, rounded half to even and saturated. For example,
     without zero points 10 with scale 0.5 plus 4 with scale 0.25 is 12 with ``sum_scale=0.5``. The compiler
-    searches for integers with which the store unit adds, and compares them with float32 for all 65,536 pairs
-    of values. ``Quantized.differences`` counts the pairs that differ.
-
-    ``operation="multiply"`` does the same with the product, on machines with ``res_mul=1``. With
-    ``per_channel`` the residual has one value per channel of each picture, as in a squeeze-and-excite block:
-    its shape is ``(N, channels, 1, 1)``.
+    searches for integers with which the store unit adds or multiplies, and compares them with float32 for all
+    65,536 pairs of values. ``Quantized.differences`` counts the pairs that differ.
 
     Attributes:
         result_scale: float32 scale of the layer's own result.
@@ -58,8 +54,9 @@ class QuantizedResidual:
             that of the residual last (``right``), or ``apart``, see
             :data:`~accel.compiler.expr.quantization.ORDERS`. For products, ``left`` and ``right`` are the
             same.
-        operation: ``add`` or ``multiply``.
-        per_channel: whether all pixels of a channel have the same residual.
+        operation: ``add``, or ``multiply`` on machines with ``res_mul=1``.
+        per_channel: whether the residual has one value per channel of each picture, as in a
+            squeeze-and-excite block: its shape is ``(N, channels, 1, 1)``. This also needs ``res_mul=1``.
 
     Raises:
         ShapeError: a scale is not positive, a zero point or bounds are out of range, or the type or order is
@@ -94,7 +91,6 @@ class QuantizedResidual:
 
     @property
     def requires_res_mul(self) -> bool:
-        """Whether only machines with ``res_mul=1`` have it."""
         return self.operation == "multiply" or self.per_channel
 
 
@@ -128,7 +124,6 @@ class QuantizedTable:
 
     @property
     def operator(self) -> LookUp:
-        """The look-up in the epilogue."""
         return LookUp(check_entries(self.entries), self.dtype)
 
 

@@ -2,14 +2,12 @@
 
 ONNX Runtime computes ``y = sat(rne(p * factor + zero))`` in float32, with ``p = (left - left_zero) * (right -
 right_zero)`` and ``factor = left_scale * right_scale / scale``. The store unit multiplies ``p``, adds an
-offset and shifts (:func:`accel.core.requantize.multiply`). For given multiplier and shift, the smallest and
-the largest ``p`` with each result allow an interval of offsets. Any offset in all intervals is exact. The
-width of their intersection is a concave function of the multiplier, whose maximum bisection finds. If it is
-negative, no integers are exact.
+offset and shifts (``accel.core.requantize.multiply``). Bisection finds the multiplier with the widest offset
+range, see ``offset_search``.
 
 Most products have exact integers. The others have ties, such as 2.5, that float32 breaks in different ways:
 its two roundings lose different low bits of small and of large numbers. A larger multiplier would not help.
-For example, with scales of 0.1, 0.05 and 0.02 the factor is slightly more than 0.25.
+For example, scales of 0.1, 0.05 and 0.02 give a factor slightly above 0.25.
 """
 
 from itertools import product
@@ -52,8 +50,8 @@ def find_multiplication(
     ``high`` default to the bounds of the product's type.
 
     Args:
-        left_bounds: bounds of the left operand, by default those of its type. After ReLU, for example, values
-            are at least the zero point.
+        left_bounds: bounds of the left operand, by default those of its type. After ReLU, for example, the
+            lower one is the zero point.
 
     Raises:
         ShapeError: the factor exceeds the largest multiplier.
@@ -108,8 +106,8 @@ class _OffsetRange(Struct, frozen=True):
 class _Pairs:
     """All pairs of values with their results, and the bounds that they put on an offset.
 
-    Products in integers increase with ``p``. So only the smallest ``p`` of each result bounds the smallest
-    offset, and only the largest ``p`` the largest.
+    Products increase with ``p``. So only the smallest ``p`` of each result bounds the smallest offset, and
+    only the largest ``p`` the largest.
     """
 
     def __init__(

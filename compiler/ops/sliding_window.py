@@ -87,8 +87,7 @@ def _times(axis: IterVar, step: int) -> Expr:
 
 
 def window(data: Tensor, slide: Sliding, skip: int = 1) -> Tensor:
-    """Return every ``skip``-th row of the part of the padded input that is read, or ``data`` if it is the
-    same."""
+    """Return every ``skip``-th row of the read part of the padded input, or ``data`` if it is the same."""
     N, IC, H, W = data.shape
     (OH, OW), (down, across), (SY, SX) = slide.outputs, slide.reach, slide.stride
     rows, columns = (OH - 1) * (SY // skip) + down, (OW - 1) * SX + across

@@ -135,13 +135,11 @@ def gemm(
     Args:
         M, N, K: sizes, at least 1.
         batch: the number of pairs of matrices, or None for one pair without that dimension.
-        transpose_a, transpose_b: whether the operands are stored transposed.
         bias: add an int32 tensor ``bias`` of shape (N,).
         residual: add an int8 tensor ``residual`` of the shape of C.
         relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
-        quantized: scales and zero points for machines with ``post=1``, instead of ``residual``, ``relu``,
-            ``shift`` and ``clip``, see :class:`~accel.compiler.ops.quantized_layers.Quantized`. It also gives
-            the dtypes of A, B and C.
+        quantized: scales, zero points and dtypes for machines with ``post=1``, instead of ``residual``,
+            ``relu``, ``shift`` and ``clip``.
 
     Raises:
         ShapeError: an argument is out of range, or K is too long for int32 sums.
@@ -255,8 +253,7 @@ def weights_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str
 
 
 def has_two_zeros(workload: Workload) -> bool:
-    """Whether both operands of a product have zero points other than 0, so that bytes after their ends
-    count."""
+    """Whether both operands of a product have nonzero zero points, so that bytes after their ends count."""
     quantized = workload.epilogue
     return isinstance(quantized, Quantized) and quantized.input_zero != 0 and quantized.weight_zero != 0
 
@@ -365,8 +362,7 @@ def sums_and_result(
 ) -> tuple[Tensor, Tensor]:
     """Return the sums and the result, which without an epilogue are one tensor of low bytes.
 
-    ``total`` returns the sum of an element. Its parameters name the axes. ``after`` returns the result from
-    the sum and the indices.
+    ``total`` is as in :func:`with_epilogue`. ``after`` returns the result from the sum and the indices.
     """
     if after is None:
         sums = compute(shape, total, name=result, dtype=dtype)

@@ -28,8 +28,8 @@ class ConvShape(SumShape, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         stride: input rows and columns between neighbouring outputs, counted in loaded rows.
-        row_step: distance of loaded input rows. For example, a 1x1 kernel with stride 2 needs only every
-            second row. Then ``row_step`` is 2 and the vertical ``stride`` is 1.
+        row_step: distance of loaded input rows. For example, a 1x1 kernel with stride 2 needs every second
+            row: ``row_step`` is 2 and the vertical ``stride`` 1.
         dilation: input rows and columns between neighbouring taps.
         upsampling: output rows and columns per input row and column of a transposed convolution.
         top, left: padding before the input. It is neither loaded nor multiplied.
@@ -138,7 +138,7 @@ class ConvShape(SumShape, frozen=True, kw_only=True, dict=True):
 class DepthwiseShape(ConvShape, frozen=True, kw_only=True, dict=True):
     """A depthwise convolution by depthwise MACs, which multiply a whole row of the kernel in one slot.
 
-    A row therefore counts as one tap with ``extra_taps`` more columns. Products with padding are executed.
+    A row counts as one tap with ``extra_taps`` more columns. Products with padding are executed.
     """
 
     extra_taps: int
@@ -174,7 +174,6 @@ class DepthwiseShape(ConvShape, frozen=True, kw_only=True, dict=True):
 
 
 def _prefix_sums(overlaps: IntArray) -> IntArray:
-    """Return sums with [i, j] = ``overlaps[:i, :j].sum()``."""
     sums = np.zeros((overlaps.shape[0] + 1, overlaps.shape[1] + 1), dtype=np.int64)
     sums[1:, 1:] = overlaps.cumsum(axis=0).cumsum(axis=1)
     return sums

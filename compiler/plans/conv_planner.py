@@ -23,7 +23,7 @@ def conv_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[ConvPlan]]:
-    """See ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's."""
+    """See ``Planner.find``."""
     rankings = []
     for variant in shape.residual_variants():
         table = fitting_plans(variant, config, threads, fixed, default_thread_counts(quick=quick))
@@ -92,4 +92,3 @@ CONV_PLANNER = Planner(
     threads_along=_threads_along,
     identity_products=lambda plan: plan.residual_product,
 )
-"""A tile is a box of the output. A step has some input channels and rows of the kernel."""

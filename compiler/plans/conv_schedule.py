@@ -86,10 +86,8 @@ def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Sched
 
 
 def _load_input(s: Schedule, data: Tensor, machine: Machine, *, pads: bool) -> Stage:
-    """Return the stage that loads the input, possibly without rows that no window needs.
-
-    With ``pads``, it writes zeros around the input. Otherwise padding is neither loaded nor multiplied.
-    """
+    """Return the stage that loads the input, with zeros around it if ``pads``, and possibly without rows that
+    no window needs."""
     if data in s.inputs:
         return load_stage(s, data, machine.inp_buffer)
     window = window_of(s[data].axis, s[data].body)
@@ -165,7 +163,6 @@ def _tile_phases(stage: Stage, plan: ConvPlan, machine: Machine, stride: tuple[i
 
 
 def _tile_kernel_rows(stage: Stage, plan: ConvPlan, machine: Machine) -> IterVar:
-    """Depthwise MACs multiply a row of the kernel in one slot."""
     _, _, y, x = stage.axis
     c, dy, dx = stage.reduce_axis
     blocks, inside = split_blocks(stage, machine.config)

@@ -16,11 +16,8 @@ _ISSUE_CYCLES = 8
 
 
 def estimate_cycles(sizes: TileSizes) -> FloatArray:
-    """Return cycles for each plan.
-
-    It is the cycles of the busiest resource, plus waits that the plan cannot overlap, the first loads and the
-    last store.
-    """
+    """Return the cycles of each plan's busiest resource, plus waits without overlap, the first loads and the
+    last store."""
     shape, config, table = sizes.shape, sizes.config, sizes.table
     bus = config.bus_bytes
     latency = config.read_latency + compute_depth(config) + _ISSUE_CYCLES

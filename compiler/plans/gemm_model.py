@@ -20,7 +20,7 @@ class GemmShape(SumShape, frozen=True, kw_only=True):
 
     Attributes:
         has_two_zeros: whether both operands have zero points. Then all steps have the same number of blocks,
-            so that each block is provably whole.
+            and each block is provably whole.
     """
 
     has_two_zeros: bool

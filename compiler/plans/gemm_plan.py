@@ -20,11 +20,10 @@ class GemmPlan(Struct, frozen=True, kw_only=True):
     Attributes:
         rows, columns: blocks of a tile of the result.
         depth: blocks of a step of the sum.
-        thread_axis: ``inner`` for neighbouring tiles of the inner loop, ``depth`` for the steps of one tile,
-            ``groups`` for the same tile of neighbouring pairs of matrices.
-        residual_product, prefetch: as in :class:`~accel.compiler.plans.conv_plan.ConvPlan`.
-        resident: operands that scratchpads keep for all steps: the outer loop's for one of its iterations,
-            the other one (``inputs`` is the first) for the whole program.
+        thread_axis: ``inner`` for neighbouring tiles of the inner loop, otherwise see ``THREAD_AXES``. Groups
+            are pairs of matrices.
+        residual_product, prefetch: as in ``ConvPlan``.
+        resident: see ``RESIDENT``. ``inputs`` is the first operand.
     """
 
     rows: int
@@ -48,7 +47,7 @@ class GemmPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def row(self) -> tuple[int, ...]:
-        """The row in a table of plans. Columns become channels."""
+        """Columns become channels in a table of plans."""
         rows_outer = self.outer == "rows"
         inner = "channels" if rows_outer or self.threads == 1 else "rows"
         return (

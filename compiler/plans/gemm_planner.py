@@ -38,7 +38,7 @@ def gemm_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[GemmPlan]]:
-    """See ``Planner.find``. Sizes in ``fixed`` are blocks, clamped to the tensor's."""
+    """See ``Planner.find``."""
     given = {{"columns": "channels"}.get(name, name): size for name, size in (fixed or {}).items()}
     spaces = [_gemm_space(variant, config, given) for variant in shape.residual_variants()]
     check_threads_fit(
@@ -163,4 +163,3 @@ GEMM_PLANNER = Planner(
     threads_along=_threads_along,
     identity_products=lambda plan: plan.residual_product,
 )
-"""A tile is a box of the result. A step has some blocks of the sum."""

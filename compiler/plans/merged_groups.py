@@ -11,8 +11,8 @@ from accel.core.fault_causes import most_taps
 class MergedGroups(Struct, frozen=True, kw_only=True):
     """Groups of channels that were merged until they fill blocks.
 
-    For example, 12 groups of 4 channels on a machine with blocks of 16 become 3 groups of 16 channels, with
-    zero weights between original groups.
+    For example, with blocks of 16, 12 groups of 4 channels become 3 groups of 16, with zero weights between
+    original groups.
 
     Attributes:
         together: original groups in each merged group, fewer in the last one.

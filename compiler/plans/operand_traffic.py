@@ -27,8 +27,8 @@ class OperandTraffic:
     def residency_pays(self) -> BoolArray:
         """Return which plans save loads by each resident operand.
 
-        A resident operand pays if the plan would load it repeatedly otherwise, and if its replacement waits
-        for at most one step. A prefetched operand pays if both loops over tiles repeat.
+        It pays if the plan would otherwise load the operand repeatedly, and its replacement waits for at most
+        one step. A prefetched operand pays if both loops over tiles repeat.
         """
         sizes, shape = self.sizes, self.shape
         prefetches, has_one_group = self.table.prefetch > 0, shape.groups == 1
@@ -49,7 +49,7 @@ class OperandTraffic:
 
     @cached_property
     def buffered_depth(self) -> IntArray:
-        """Blocks of depth with their own buffer, which can still hold them in the next tile."""
+        """Blocks of depth with their own buffer, which still holds them if the next tile needs the same."""
         threads = np.where(self.sizes.along_depth, self.table.threads, 1)
         buffered = _own_buffer(self.shape.depth, self.table.depth, threads)
         return np.where(self.sizes.kernel_steps == 1, buffered, 0)
@@ -91,10 +91,7 @@ class OperandTraffic:
 
     @cached_property
     def _elements_without_residency(self) -> tuple[FloatArray, FloatArray]:
-        """Elements of inputs and of weights that plans load if no operand is resident.
-
-        The part of the depth with its own buffer is not loaded again if the next tile needs the same data.
-        """
+        """Elements of inputs and of weights that plans load if no operand is resident."""
         shape, table, sizes = self.shape, self.table, self.sizes
         if not shape.has_weights:
             return self._inputs_without_residency(), np.full(len(table.rows), 1.0 * sizes.identity_blocks)

@@ -1,4 +1,4 @@
-"""Tile sizes worth trying: for each number of parts the smallest size that gives it."""
+"""Tile sizes worth trying."""
 
 from functools import lru_cache
 

@@ -139,10 +139,10 @@ class ActiveClocks:
         ready[loads.filled[at]] = end
 
     def _write_padding(self, loads: OperandLoads, at: tuple[int, slice], words: FloatArray) -> None:
-        """Write words of zeros in order, in cycles in which no data arrives.
+        """Write words of zeros in order, in cycles between the last data of the previous LOADs and the first
+        data of these.
 
-        These are the cycles between the last data of the previous LOADs and the first data of these. Zeros of
-        earlier LOADs come first, then the LOADs' own, which cannot start before the LOADs do.
+        Zeros of earlier LOADs come first, then the LOADs' own, which cannot start before the LOADs do.
         """
         requested, data_begins, is_present = self._arrival - self.latency, self._end, loads.is_present[at]
         before, issued, last_data = self.padding_written.copy(), self.padding_issued, self.last_data

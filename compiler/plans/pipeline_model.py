@@ -1,10 +1,8 @@
 """The analytical model of the machine: predicts the cycles of many plans at once.
 
-A plan is a sequence of steps (:mod:`accel.compiler.plans.pipeline_steps`). The model executes them in order
-and keeps the cycle in which each unit, buffer and set of accumulators becomes free
-(:mod:`accel.compiler.plans.pipeline_clocks`). It contains latencies, the shared read port, the bursts and
-LOADs in flight, and the waits for buffers and accumulators. It extrapolates the steady state of long programs
-(:mod:`accel.compiler.plans.steady_state`).
+A plan is a sequence of steps (``pipeline_steps``). The model executes them in order and keeps the cycle in
+which each unit, buffer and set of accumulators becomes free (``pipeline_clocks``). It extrapolates the steady
+state of long programs (``steady_state``).
 
 Each numpy operation advances all plans. Plans with more steps come first, so that the unfinished ones are a
 slice.
@@ -37,7 +35,7 @@ _PREDICTED = tuple(part for part in field_names(Prediction))
 
 
 class Predictions(Struct, frozen=True, kw_only=True):
-    """The attributes of :class:`~accel.compiler.plans.plan_candidate.Prediction`, as arrays.
+    """The attributes of ``Prediction``, as arrays.
 
     ``is_whole`` says whether the model executed all steps, so that a longer prediction gives the same.
     """
@@ -97,11 +95,8 @@ class _Pipeline:
         self.clocks = UnitClocks(model.config, self.work)
 
     def _step_table(self, model: StepModel, numbers: IntArray, begin: int, count: int) -> StepTable:
-        """Return steps from ``begin`` on of the first ``count`` plans.
-
-        Plans of different lengths waste work, so long tables are computed in parts with only the unfinished
-        plans.
-        """
+        """Return steps from ``begin`` on of the first ``count`` plans, long tables in parts with only the
+        unfinished plans."""
         lengths, end = self.lengths[:count], len(numbers)
         cuts = np.unique(lengths[lengths > begin])
         active = (lengths > cuts[:, None]).sum(axis=1)

@@ -1,8 +1,8 @@
 """The input of the pipeline model: the steps of plans, and the work of each plan.
 
 A *step* is one iteration of the innermost loop that loads. In a matrix product, it loads operands,
-multiplies, and in the last step of a tile executes the epilogue and stores. The steps of virtual threads take
-turns: with 2 threads, steps 0, 2, 4 ... belong to the first one.
+multiplies, and in the last step of a tile executes the epilogue and stores. Virtual threads take turns: of 2
+threads, the first one executes steps 0, 2, 4 ...
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from accel.core.config import Config
 
 
 class StepTable(Struct):
-    """The work of steps, in the order in which a step executes it.
-
-    Each attribute is an array of shape (steps, plans), or None if no plan has such work.
+    """The work of steps in order, as arrays of shape (steps, plans), or None if no plan has such work.
 
         ====  ==============================================  ====================================
           1   the compute unit loads accumulators             ``acc_loads_before``
@@ -103,7 +101,7 @@ class PlanWork(Struct, frozen=True, kw_only=True):
         reload_steps: steps over which these loads are spread, or 0 if they are issued together.
         threads: virtual threads, which is the number of operand buffers.
         load_bytes: operand bytes, or, without operands, the bytes that the compute unit loads first.
-        late_acc_beats: as in :class:`~accel.compiler.plans.program_start.ProgramStart`.
+        late_acc_beats: as in ``ProgramStart``.
     """
 
     steps: IntArray

@@ -14,7 +14,7 @@ FloatArray = npt.NDArray[Any]
 def ceil_div(dividend: IntArray | int, divisor: IntArray | int) -> IntArray:
     """Divide and round up: 10 rows in tiles of 4 are 3 tiles.
 
-    Integers of at most 2**52 are divided as floats, see :func:`divide`.
+    Arrays hold integers of at most 2**52, see :func:`divide`.
     """
     if isinstance(divisor, np.ndarray):
         return np.asarray(np.ceil(dividend / divisor)).astype(np.int64)

@@ -36,7 +36,7 @@ class Prediction(Struct, frozen=True, kw_only=True):
 
     @property
     def bound(self) -> str:
-        """The limiting resource, see :func:`~accel.compiler.expr.compulsory_cost.bound_by`."""
+        """The limiting resource, see ``bound_by``."""
         return bound_by(self.cycles, compute=self.compute, load=self.load, store=self.store)
 
     @property

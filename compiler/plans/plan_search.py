@@ -1,12 +1,10 @@
 """The search among plans of sums of products.
 
 A rough estimate ranks all plans that fit. The pipeline model predicts the best of these with few steps, and
-the best of those with many. Then the neighbours of the best plans are predicted, as long as that improves the
-best one.
+the best of those with many. Then it predicts neighbours of the best plans, as long as that improves the best.
 
-A quick search tries fewer numbers of threads and no resident operands, predicts a few plans with the best
-estimates, and executes few steps of each. On machines for an ECP5, it takes a sixth of the time, and finds up
-to 2.2 % more cycles for a whole network.
+A quick search tries fewer numbers of threads and no resident operands, predicts only plans with the best
+estimates, and executes few steps of each. docs/how-to/explore-machines.md says what that costs.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ resident."""
 _ESTIMATED_BEST = 128
 """Plans of any kind that are predicted in addition."""
 _PREDICTED_BEST = 40
-"""Plans of any kind that are predicted with many steps, in addition to the best of each kind."""
+"""Plans of any kind predicted with many steps, in addition to the best of each kind."""
 _REFINED_PLANS = 3
 """Best plans whose neighbours are predicted."""
 _REFINEMENT_ROUNDS = 3
@@ -47,8 +45,8 @@ _MAX_LAG_SHARE = 0.06
 """Plans with (or without) prefetching are refined if they are slower than the others by at most this
 share."""
 PREFETCH_PENALTY = 0.03
-"""Share of cycles that the rating of plans with prefetching adds. The model assumes that prefetched LOADs are
-evenly spread, while in reality units wait according to their order."""
+"""Share of cycles that the rating of plans with prefetching adds. The model spreads prefetched LOADs evenly,
+while in reality units wait according to their order."""
 _ESTIMATE_RESOLUTION = 0.003
 """Estimates that differ by less are equal. The plan with fewer instructions wins."""
 TIE_SHARE = 0.002
@@ -60,8 +58,8 @@ def search(
 ) -> list[Candidate[PlanT]]:
     """Return the most promising plans, best first.
 
-    Plans with prefetching are predicted less reliably. The search ranks them separately, so that they do not
-    displace others, but predicts all together, because that is faster.
+    Plans with prefetching are predicted less reliably, so they are ranked separately and displace no others.
+    All are predicted together, which is faster.
     """
     kinds = {
         prefetch: replace(space, residencies=[pair for pair in space.residencies if pair[1] == prefetch])
@@ -109,7 +107,7 @@ def merge_rankings(rankings: Sequence[list[Candidate[PlanT]]]) -> list[Candidate
 def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> tuple[PlanTable, Predictions]:
     """Return the best plans of several tables, ranked separately, with their predictions.
 
-    Many plans of small layers have so few steps that the brief prediction executes them all. It is kept.
+    Brief predictions that execute all steps, as for many plans of small layers, are kept.
     """
     estimated = _best_estimated(space, kinds, _ESTIMATED_PER_KIND, _ESTIMATED_BEST)
     every = PlanTable.concatenate(estimated)

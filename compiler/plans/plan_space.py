@@ -23,7 +23,7 @@ from accel.core.scratchpad_specs import SCRATCHPADS
 THREAD_COUNTS = (1, 2, 3, 4, 6, 8)
 """Numbers of virtual threads to try if none is requested."""
 _QUICK_THREAD_COUNTS = (1, 2, 4)
-"""The same for quick searches, which have no resident operands."""
+"""The same for quick searches."""
 _RESIDENT_THREAD_COUNTS = (3, 8)
 """The same with resident operands, to limit plans. Neighbours are tried later."""
 _RESIDENT_ACC_DIVISOR = 4
@@ -58,8 +58,8 @@ class PlanSpace(Struct, Generic[PlanT], frozen=True, kw_only=True):
         """Return those plans that fit, pay and have a schedule, possibly with duplicates.
 
         A plan whose loop has fewer iterations than threads gets one thread for each iteration. ``threads`` is
-        the requested number, all with work, or None for any. ``min_accumulators`` limits the accumulator
-        elements of all threads from below.
+        the requested number, all with work, or None for any. ``min_accumulators`` counts those of all
+        threads.
         """
         sizes = self.sizes(table)
         chosen = sizes.has_work_for_threads(threads) & self.has_schedule(sizes) & sizes.buffers_fit()

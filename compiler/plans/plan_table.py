@@ -13,19 +13,19 @@ THREAD_AXES = ("channels", "rows", "depth", "groups")
 """The dimension of virtual threads: neighbouring tiles (``channels``, ``rows``), the steps of one tile
 (``depth``), or the same tile of neighbouring groups."""
 OUTER_LOOPS = ("channels", "pixels")
-"""The outermost loop over tiles. With ``channels``, all tiles of some channels come before those of the next.
-With ``pixels``, all channels of some pixels come before the next pixels."""
+"""The outermost loop over tiles. With ``channels``, all tiles of some channels come before those of the next,
+with ``pixels`` all channels of some pixels."""
 RESIDENT = ("nothing", "weights", "inputs", "both")
 """The operands that stay in scratchpads from tile to tile. With channels outermost, ``weights`` are those of
 the current channels, and ``inputs`` are all. With pixels outermost, it is the reverse."""
 
 
 class PlanTable(NamedTuple):
-    """Plans of sums of products, as arrays with one element per plan.
+    """Plans of sums of products.
 
     In a table of all combinations of two sets of attributes the shapes broadcast. The attributes are those of
-    :class:`~accel.compiler.plans.conv_plan.ConvPlan`. ``prefetch`` is 0 or 1, and ``thread_axis``, ``outer``
-    and ``resident`` are indices into the tuples above.
+    ``ConvPlan``. ``prefetch`` is 0 or 1, and ``thread_axis``, ``outer`` and ``resident`` are indices into the
+    tuples above.
     """
 
     channels: IntArray

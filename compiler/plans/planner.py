@@ -54,15 +54,15 @@ class Planner(Struct, Generic[ShapeT, PlanT], frozen=True, kw_only=True):
         features: extracts the inputs of plans and predictions from a workload and a machine. Equal features
             have equal plans.
         find: returns the candidates, best first, for features, a machine, the number of virtual threads (None
-            for any), sizes by the plan's attributes, and whether the search is quick. There is none if no
-            plan has these sizes.
-        enumerate: returns every fitting plan with spread tile sizes and its prediction, in no particular
-            order. There are thousands, and the candidates of ``find`` may be others.
+            for any), sizes by the plan's attributes (clamped to the tensor's), and whether the search is
+            quick. There is none if no plan has these sizes.
+        enumerate: returns every fitting plan with spread tile sizes and its prediction, thousands in no
+            particular order. ``find`` may return others.
         fits: whether a plan's buffers and micro-ops fit the scratchpads, and its tokens the counters.
         outermost: names the dimension of the outermost loop over tiles.
         threads_along: names the dimension of virtual threads.
-        plan_type: the dataclass of plans, of integers, booleans and strings, or None to write none to the
-            disk cache, whose key covers only the source files of this package.
+        plan_type: the dataclass of plans, of integers, booleans and strings, or None to bypass the disk
+            cache, whose key covers only the source files of this package.
         identity_products: whether the load unit, not the compute unit, loads data that GEMM moves into the
             accumulators with an identity matrix.
     """
@@ -134,8 +134,8 @@ def _find(
     fixed: frozenset[tuple[str, int]],
     quick: bool,
 ) -> tuple[Candidate[Any], ...]:
-    """Cache candidates in memory and on disk, because networks repeat layers, and users compile again. Quick
-    searches, which cover many machines, are not written to the disk."""
+    """Cache candidates in memory, because networks repeat layers, and on disk, because users compile again.
+    Quick searches cover many machines, and stay in memory."""
     cache = None if quick else result_cache()
     if cache is None or planner.plan_type is None:
         return tuple(planner.find(shape, config, threads, dict(fixed), quick))

@@ -1,4 +1,4 @@
-"""Features of max pooling: windows in blocks of accumulators, and their comparisons."""
+"""Features of max pooling."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ def pool_candidates(
     fixed: Blocks | None = None,
     quick: bool = False,
 ) -> list[Candidate[PoolPlan]]:
-    """See ``Planner.find``. Sizes in ``fixed`` are clamped to the tensor's.
+    """See ``Planner.find``. Quick searches are no shorter.
 
-    Ties with the best are ordered by bytes read, then threads. Quick searches are no shorter.
+    Ties with the best are ordered by bytes read, then threads.
     """
     candidates = [
         candidate
@@ -145,4 +145,3 @@ POOL_PLANNER = Planner(
     threads_along=_threads_along,
     identity_products=lambda plan: plan.identity_products,
 )
-"""A tile is a box of the output."""

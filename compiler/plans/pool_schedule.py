@@ -9,8 +9,7 @@ With 2 threads along rows, a schedule has these loops::
             maxima of those, store
 
 The compute unit loads the input into accumulators. Alternatively the load unit loads it into ``inp``, and
-products with an identity matrix copy it into accumulators. Then elements that are a stride apart can become
-neighbours, so that maxima can overwrite elements that no other window needs.
+products with an identity matrix copy it into accumulators, ordered by ``StridePhases``.
 """
 
 from typing import NamedTuple

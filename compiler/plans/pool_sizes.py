@@ -95,7 +95,7 @@ class PoolSizes:
     def _stores_contiguously(self) -> BoolArray:
         """Return which plans' maxima lie without gaps, although they overwrite copied elements.
 
-        A phase with more elements than a tile has outputs would leave gaps between its rows or columns.
+        A phase with more elements than its tile has outputs would leave gaps.
         """
         down, across = self.phases
         rows = (self.height % self.table.rows == 0) & down.has_one_start | down.starts_with_outputs

@@ -30,7 +30,7 @@ class PoolStepModel:
         self.sizes, self.shape, self.config, self.table = sizes, sizes.shape, sizes.config, sizes.table
 
     def predict(self, max_steps: int = MAX_STEPS) -> Predictions:
-        """Predict the cycles of all plans. A compute unit that loads is busy meanwhile."""
+        """A compute unit that loads is busy meanwhile."""
         found = predict(self, max_steps)
         return found if self.sizes.uses_products else replace(found, compute=found.compute + found.load)
 
@@ -65,7 +65,7 @@ class PoolStepModel:
     def _start(self) -> tuple[FloatArray, FloatArray]:
         """Return when compute unit and read port are free: after the first instructions and the micro-ops.
 
-        An instruction repeats its micro-ops in two loops, so that a tile's two longest dimensions need none.
+        An instruction's two loops replace the micro-ops of a tile's two longest dimensions.
         """
         table, config = self.table, self.config
         dimensions = np.sort(np.stack([table.channels, table.rows, table.columns]), axis=0)

@@ -1,7 +1,7 @@
-"""Extrapolation of long programs: the pipeline model skips the steps of the steady state.
+"""Extrapolation of the steady state of long programs.
 
-The model executes the first steps of a plan, measures its pace, skips whole periods, and executes the last
-steps. The skipped steps take the work of the busiest unit, times the measured pace.
+The pipeline model executes the first steps of a plan, measures its pace, skips whole periods, and executes
+the last steps. The skipped steps take the work of the busiest unit, times the measured pace.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MAX_STEPS = 192
 _LAST_STEPS_DIVISOR = 4
 """Ratio of all executed steps to those after the skipped ones."""
 _MIN_PERIODS = 3
-"""Least periods that the model executes, within the limit of the next constant."""
+"""Least periods that the model executes."""
 _MAX_STEPS_FACTOR = 4
-"""The number of executed steps grows at most by this factor to contain these periods."""
+"""The number of executed steps grows at most by this factor for these periods."""
 
 
 class SampledSteps(NamedTuple):
@@ -120,10 +120,10 @@ class SteadyState:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the stalls for data that is reloaded at once, and the port's cycles for other transfers.
 
-        The compute unit continues during such a reload for as long as the other threads have data.
+        The compute unit continues during such a reload while the other threads have data.
 
         Args:
-            slack: cycles of the measured steps in which the port was idle.
+            slack: idle cycles of the port in the measured steps.
             port_cycles: port cycles of the skipped steps.
         """
         work, first, skipped = self._work, self._sample.first[plans], self._sample.skipped[plans]

@@ -1,7 +1,7 @@
 """The buffers and accumulators that steps use, and the constant times of their LOADs and STOREs.
 
-Clocks of buffers are flat arrays: a row of plans for each thread's buffer, and a last row that nobody waits
-for. Steps refer to them by flat index. A step without a LOAD fills the last row.
+Steps refer to ``UnitClocks`` by flat index. Nobody waits for the last row of buffers, which a step without a
+LOAD fills.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class StepResources(Struct, frozen=True, kw_only=True):
 
 
 class ResourceTable:
-    """Computes the resources of steps. ``store_pace`` is the cycles per beat of a STORE."""
+    """Computes the resources of steps."""
 
     def __init__(self, config: Config, steps: StepTable, threads: IntArray, store_pace: float) -> None:
         self._config, self._steps, self._threads, self._store_pace = config, steps, threads, store_pace

@@ -2,7 +2,7 @@
 
 Products with an identity matrix copy the elements of each remainder, a *phase*, next to one another. For
 example, windows of 3 with stride 2 read taps 0 and 2 from phase 0, and tap 1 from phase 1. Within a phase,
-neighbouring windows read neighbouring elements, so that a maximum can overwrite an element.
+neighbouring windows read neighbouring elements, so maxima can overwrite elements that no other window needs.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class StridePhases:
         """Return the elements of all phases for a part of the outputs.
 
         Args:
-            part: outputs of a part. The last part can have fewer, and holds what exists.
+            part: outputs of a part. The last part can have fewer.
             clips_front: whether elements before the input reduce the number. Otherwise the part has more
-                elements at its end instead.
+                elements at its end.
         """
         numbers = []
         for phase, taps in self.taps.items():

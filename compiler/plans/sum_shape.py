@@ -1,8 +1,8 @@
 """Features of an operator that sums up products: a matrix product, a convolution, or a mean over windows.
 
 The output has channels and pixels (rows and columns). A sum runs over blocks of input channels, the *depth*,
-and over the taps of a kernel. In a matrix product the rows are pixels, the columns channels, and the kernel
-has one tap.
+and over the taps of a kernel. In a matrix product rows are pixels, columns are channels, and there is one
+tap.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
             depthwise convolution. Then ``depth`` is 1.
         holds_residual: whether the residual has one element for all pixels of a block of channels.
         stored_bytes: bytes of an element of the output, and of the residual.
-        residual_product: whether the load unit loads the residual, and the GEMM core adds it by an identity
-            matrix.
+        residual_product: as in ``ConvPlan``.
     """
 
     groups: int
@@ -76,7 +75,7 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
 
     @property
     def output_blocks(self) -> int:
-        """Blocks of the output, which is the number of its accumulator elements."""
+        """Blocks, or accumulator elements, of the output."""
         return self.groups * self.batches * self.channels * self.rows * self.columns
 
     @property
@@ -127,7 +126,7 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
         """Return prefix sums of the executed products along an axis.
 
         Element [o, t] counts the pairs of one of the first ``o`` outputs and one of the first ``t`` taps that
-        meet in the input and not in padding. The shape is (outputs + 1, taps + 1).
+        meet in the input. The shape is (outputs + 1, taps + 1).
         """
 
     @abstractmethod

@@ -35,12 +35,11 @@ class StepPositions:
         exists: whether there is such a tile and step. The last round of a loop can lack some threads.
         is_first, is_last: whether the step is its tile's first, or last.
         position, channel_round: rounds of the tile over pixels, and over channels.
-        row, rows, column, columns: first row and column of the output, and the numbers of both.
-        first_channel, channels: first block of output channels, and number of blocks.
+        row, column, first_channel, tap: the first of the tile's rows, columns and blocks of output channels,
+            and of the kernel's rows in the step. ``rows``, ``columns``, ``channels`` and ``taps`` are their
+            numbers.
         batches, depth, input_blocks: blocks of the batch, of the sum, and of the step's input channels.
-        tap, taps: first row of the kernel, and number of rows.
         has_one_channel: whether the thread has the same channels in all its tiles.
-        holds_inputs, holds_weights: whether the buffers already hold the operand.
         loaded_inputs, loaded_weights: share of a step's operand that is loaded, for this step or a later one.
     """
 
@@ -177,7 +176,7 @@ def _prefetch_share(
     Args:
         tiles: number of tiles in an iteration of the outermost loop.
         first_tiles: number of these with which all threads start.
-        outer, inner: rounds of the outermost loop, and of the inner one.
+        outer, inner: rounds of these loops.
         next_share: size of the next iteration's data, relative to this one's.
         idle_slots: slots of a tile in which the port need not load the other operand.
     """

@@ -151,10 +151,10 @@ class TileSizes:
     def micro_ops(self) -> FloatArray:
         """Estimate of the micro-ops that a plan loads.
 
-        An instruction repeats its micro-ops in two loops, so that a tile's two longest loops need none. Each
-        thread and each pattern of executed products has its own micro-ops. Resident operands lie at a
-        different address in each step, which multiplies the patterns. The products of the last tiles are
-        split into pieces, with further micro-ops.
+        An instruction's two loops replace the micro-ops of a tile's two longest loops. Each thread and each
+        pattern of executed products has its own micro-ops. Resident operands lie at a different address in
+        each step, which multiplies the patterns. The products of the last tiles are split into pieces, with
+        further micro-ops.
         """
         table, shape = self.table, self.shape
         kernel_columns = np.full_like(table.depth, shape.kernel[1])

@@ -17,7 +17,7 @@ from accel.core.config import Config
 
 
 class TileStepModel:
-    """Computes the steps of plans of tiled sums, one per step of a tile. Threads take turns."""
+    """Computes the steps of plans of tiled sums, one per step of a tile."""
 
     def __init__(self, shape: SumShape, config: Config, table: PlanTable) -> None:
         self.shape, self.config, self.table = shape, config, table
@@ -50,8 +50,7 @@ class TileStepModel:
         )
 
     def _reloads(self, sizes: TileSizes, loops: LoopRounds) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return the period of reloads of data that plans keep for several tiles, the steps over which they
-        are spread, and their beats.
+        """Return ``PlanWork``'s ``reload_period``, ``reload_steps`` and ``reload_beats``.
 
         The first row of the table that applies to a plan decides. Without resident operands, a plan whose
         tiles have one step keeps the weights while channels are outermost, and reloads them at once.
@@ -121,7 +120,6 @@ class TileStepModel:
     def _add_residual(
         self, steps: StepTable, at: StepPositions, sizes: TileSizes, elements: FloatArray, output: Transfer
     ) -> None:
-        """Let the unit that loads residuals and parameters load them."""
         shape, config = self.shape, self.config
         if shape.epilogue_in_store:
             parameters = shape.channel_transfer(config.par_element_bytes, config, at.channels).beats
@@ -159,10 +157,7 @@ class TileStepModel:
     def _split_last_steps(
         self, steps: StepTable, at: StepPositions, sizes: TileSizes, weight_beats: FloatArray
     ) -> None:
-        """Split the last step of each thread in the last tile by channels, where that saves time.
-
-        :mod:`~accel.compiler.codegen.split_last_steps` does so. The saved cycles are spread over the steps.
-        """
+        """Model the pass ``split_last_steps`` where it saves time. Saved cycles are spread over the steps."""
         assert steps.operand_loads is not None
         assert steps.store_pieces is not None
         threads, depth = sizes.table.threads, sizes.table.depth

@@ -17,7 +17,7 @@ class Transfer(NamedTuple):
         beats: cycles in which data is on the bus.
         bytes: bytes of the tensor. Beats can carry unused bytes in addition.
         stall_cycles: cycles without a beat, because a LOAD has the largest allowed number of outstanding
-            bursts. The first bursts are requested during the previous transfer, so that they do not stall.
+            bursts. The first bursts, requested during the previous transfer, do not stall.
     """
 
     beats: FloatArray
@@ -45,7 +45,7 @@ def box_transfer(
     rows of 14 elements from a picture that is 56 wide are one LOAD with 56 runs.
 
     The addresses are unknown, so beats and bursts are expected values: an unaligned run may take one beat
-    more, and one that is not aligned to pages one burst more.
+    more, and one across pages one burst more.
 
     Args:
         boxes, rows: how often boxes, and rows within a box, repeat, and their distance in elements.

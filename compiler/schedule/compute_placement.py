@@ -15,7 +15,7 @@ from accel.compiler.target.memory_scope import Scope
 class PlacedLoops(Loops):
     """The loops of a stage, and the operators that place it among other stages' loops.
 
-    :class:`~accel.compiler.schedule.stage_graph.Stage` describes the attributes.
+    ``Stage`` describes the attributes.
     """
 
     scope: Scope | None
@@ -75,8 +75,8 @@ class PlacedLoops(Loops):
         The buffer holds the data of all inner iterations. Virtual threads that need the same data share them.
 
         Args:
-            ahead: whether alternate iterations use a second buffer set, also across the outer loops, so that
-                the next iteration's data can be copied during this one.
+            ahead: whether a second buffer set receives the next iteration's data during this one, also across
+                the outer loops.
 
         Raises:
             ScheduleError: the stage is not a copy into a scratchpad, or the axis is not a loop of the
@@ -91,7 +91,7 @@ class PlacedLoops(Loops):
         )
 
     def keep_root(self) -> None:
-        """Keep copied data resident for the whole program, like :meth:`keep_at` outside all loops.
+        """Keep copied data resident for the whole program.
 
         Raises:
             ScheduleError: the stage is not a copy into a scratchpad.
@@ -108,8 +108,7 @@ class PlacedLoops(Loops):
         """Delay the first copy into inp_buffer or wgt_buffer until the first copy of ``other`` into
         acc_buffer is issued.
 
-        Otherwise DRAM serves all requests of the load unit, which runs ahead, before those of the compute
-        unit.
+        Otherwise DRAM first serves all requests of the load unit, which runs ahead.
 
         Raises:
             ScheduleError: the stage is not a copy into inp_buffer or wgt_buffer, or ``other`` is not one into

@@ -1,8 +1,8 @@
 """Grouped computations: each output sums only the inputs of its group.
 
 ``S[o] = sum over c of A[o//rows*columns + c] * W[o, c]`` has groups of ``rows`` outputs and ``columns``
-inputs. A depthwise convolution has one of each. A GEMM core multiplies whole blocks, so smaller groups are
-merged: the sum runs over the inputs of several groups, with zero weights for other groups.
+inputs. A depthwise convolution has one of each. A GEMM core multiplies whole blocks, so
+``Stage.merge_groups`` merges smaller groups.
 """
 
 from math import gcd, lcm
@@ -50,8 +50,7 @@ class Groups(NamedTuple):
 
 
 def wide_weights(name: str, groups: Groups, merged: int) -> Compute:
-    """Return the weights of ``merged`` groups side by side:
-    :class:`~accel.image.packed_layout.BlockDiagonal`."""
+    """Return the weights of ``merged`` groups side by side, see ``BlockDiagonal``."""
     weights = groups.weights.tensor
     assert isinstance(weights, Tensor)
     output = IterVar(groups.output.name, groups.output.extent)
@@ -119,8 +118,8 @@ def _rows(index: Linear, output: Expr, axis: IterVar) -> int:
 def groups_to_merge(count: int, rows: int, columns: int, blocks: tuple[int, int]) -> int:
     """Return the number of groups, of ``count``, that fill whole blocks of the GEMM core.
 
-    For example, groups of 4 outputs and 2 inputs fill blocks of 16 x 16 when 8 are merged. ``blocks`` holds
-    the outputs and inputs per block.
+    For example, 8 groups of 4 outputs and 2 inputs fill blocks of 16 x 16. ``blocks`` holds the outputs and
+    inputs per block.
     """
     whole = lcm(*(block // gcd(block, size) for block, size in zip(blocks, (rows, columns), strict=True)))
     return min(count, whole)

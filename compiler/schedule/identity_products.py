@@ -1,8 +1,7 @@
-"""Sums as products with an identity matrix, so that a GEMM core can compute them.
+"""Sums as products with an identity matrix, see ``Stage.multiply_identity``.
 
-``S[o] = sum over d of A[o, d]`` equals the sum over d and c of ``A[o//16*16 + c, d] * I[o%16, c]``. The
-product takes one slot per element, like an addition in the ALU, but the load unit can prefetch its operands,
-which need no accumulators.
+The product takes one slot per element, like an addition in the ALU, but the load unit can prefetch its
+operands, which need no accumulators.
 """
 
 from accel.base.errors import ScheduleError
@@ -81,8 +80,7 @@ def added_residual(name: str, body: Expr, axis: tuple[IterVar, ...], label: str)
 
 
 def with_residual_product(body: Expr, residual: Residual, unit: Tensor, axis: IterVar) -> Expr:
-    """Return the body with ``residual`` times an element of the matrix's diagonal. Elements along ``axis``
-    become blocks."""
+    """Multiply ``residual`` by an element of the matrix's diagonal. Elements along ``axis`` become blocks."""
     apart = taken_apart(body.value if isinstance(body, Cast) else body)
     assert apart is not None
     place = simplify(axis % unit.shape[0])

@@ -1,15 +1,8 @@
 """Knobs: the choices that a template leaves open, and the constraints between them.
 
-A template is a function that returns a schedule. It calls :func:`knob` for each choice::
-
-    def template():
-        tile = te.knob("tile", [8, 16, 32])
-        te.require(tile * 64 <= 1024, "a tile must fit the accumulators")
-        ...
-        return schedule
-
-Called directly, a template takes the first value of each knob. :func:`run_template` runs it with other
-values.
+A template is a function that returns a schedule, and calls :func:`knob` for each choice
+(docs/how-to/tune-a-schedule.md). Called directly, it takes the first value of each knob. :func:`run_template`
+chooses others.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +42,6 @@ class _Run(Struct, kw_only=True):
 
     Attributes:
         known: knobs of earlier runs, or None in the first run, which finds them.
-        choices: values by knob.
         stop_after: number of declarations after which the run ends, or None.
         excludes: whether violated constraints end the run.
     """
@@ -95,9 +87,8 @@ def knob(name: str, values: Sequence[T]) -> T:
 
 
 def knob_order(name: str, items: Sequence[T]) -> tuple[T, ...]:
-    """Return an order of some items, such as loops.
-
-    For example, ``te.knob_order("order", ["y", "x"])`` is ``("y", "x")`` or ``("x", "y")``.
+    """Return an order of some items: ``te.knob_order("order", ["y", "x"])`` is ``("y", "x")`` or ``("x",
+    "y")``.
 
     Args:
         name: name of the knob, once per template.
@@ -120,7 +111,7 @@ def require(condition: object, message: str) -> None:
     """Exclude the point if a condition is false.
 
     For example, ``te.require(tile_m * tile_n <= 2048, "the tile must fit the accumulators")``. Constraints
-    before the first scheduling operator exclude points before anything is built.
+    before the first scheduling operator save building the schedule.
 
     Raises:
         ScheduleError: the condition is false. A search counts the point as excluded.

@@ -49,8 +49,8 @@ def parameter_channels(
 ) -> tuple[int, Expr]:
     """Return the number of channels with parameters, and the index of an element's parameters.
 
-    For example, 64 channels without a bias and with one scale need only 16 parameters: with ``block=16``
-    channel ``o`` uses parameter ``o % 16``.
+    For example, 64 channels without a bias and with one scale need only the 16 parameters ``o % 16`` with
+    ``block=16``.
     """
     bias = path.bias
     has_one_scale = len(path.words) == 1

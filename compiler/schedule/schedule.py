@@ -52,8 +52,6 @@ class Schedule(StageGraph):
                                         C[y] = AL[y] + 1
 
         Args:
-            tensor: the tensor to copy.
-            scope: the scratchpad.
             readers: the stages that use the copy, by default all.
             name: name of the copy, by default the tensor's with the suffix L.
 
@@ -91,7 +89,7 @@ class Schedule(StageGraph):
                                         for y in range(64):
                                             C[y] = CL[y]
 
-        The new stage takes over the loops. The tensor gets new loops of the same names for its space axes. It
+        The new stage takes over the loops. The tensor gets new ones of the same names for its space axes, and
         keeps a cast to its dtype, since the scratchpad holds sums.
 
         Raises:
@@ -140,7 +138,6 @@ class Schedule(StageGraph):
 
         Args:
             tensor: an input, or the result of a stage with unchanged loops.
-            dimension: the dimension to split.
             step: number of phases, at least 1.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Schedules in files: their steps as JSON or TOML, which one can read and edit."""
+"""Schedules in files: their steps as JSON or TOML."""
 
 import json
 import tomllib
@@ -22,8 +22,6 @@ def save_steps(path: str | Path, steps: list[Step], mapping: str | None = None) 
     """Write a schedule's steps as TOML if the file's name ends in ``.toml``, otherwise as JSON.
 
     Args:
-        path: path of the file.
-        steps: steps of the schedule.
         mapping: name of the mapping whose operator they schedule, if any.
 
     Raises:

@@ -50,8 +50,7 @@ def apply_steps(
 
 
 def with_threads(steps: Sequence[Step], threads: int) -> list[Step]:
-    """Return steps with another number of virtual threads, the factor of each split whose inner loop is
-    bound.
+    """Return steps with another factor of each split whose inner loop is bound to virtual threads.
 
     Raises:
         ScheduleError: a bound loop is not the inner loop of a split.

@@ -1,7 +1,7 @@
 """The stages of a schedule and the operators that transform one stage.
 
 Operators change the loop nest as their docstrings show, and append entries to ``Schedule.steps``, from which
-:mod:`accel.compiler.schedule.schedule_steps` rebuilds the schedule.
+``schedule_steps`` rebuilds the schedule.
 """
 
 from __future__ import annotations
@@ -69,8 +69,6 @@ class Stage(PlacedLoops):
     """The loop nest that computes one tensor: ``schedule[tensor]``.
 
     Attributes:
-        schedule: the graph that contains it.
-        tensor: the computed tensor.
         axis: one variable per dimension of the tensor.
         body: the element's value, in terms of ``axis`` and the reduce axes.
         leaves: the loops, outermost first.
@@ -79,12 +77,11 @@ class Stage(PlacedLoops):
         attach: the stage and loop inside which it is computed. None: outside all loops, or for a copy where
             its reader's intrinsic needs it.
         is_root: whether ``compute_root`` placed it outside all loops.
-        resident_at: the consumer and loop during which copied data stay resident. None: the whole program if
-            ``is_resident``, otherwise one iteration of the loop in ``attach``.
+        resident_at: the consumer and loop during which resident data stay, or None for the whole program.
         is_resident: whether copied data stay in the scratchpad across iterations of the loop in ``attach``.
         prefetches: whether a second buffer set receives the data of the next iteration of ``resident_at``.
         starts_after: the stage whose first copy is issued before this stage's.
-        host_packing: how the host makes the tensor, or None if the machine computes it.
+        host_packing: how the host makes the tensor, or None if the machine does.
         preparation: an input that the host changes before the run, and how.
         tensorized: the outermost loop that an intrinsic replaces, and the intrinsic.
         unrolled, threads: the unrolled loops, and the loops over virtual threads.
@@ -179,7 +176,7 @@ class Stage(PlacedLoops):
         self._record_step("compute_inline")
 
     def merge_groups(self, axis: IterVar | str, count: int, *, name: str | None = None) -> Tensor:
-        """Sum ``count`` neighbouring groups at once, with zero weights for other groups.
+        """Sum ``count`` neighbouring groups at once.
 
             for o in range(64):                     for o in range(64):
                 for c in range(1):                      for c in range(16):
@@ -190,7 +187,6 @@ class Stage(PlacedLoops):
 
         Args:
             axis: the reduce axis within a group.
-            count: number of groups to merge.
             name: name of the wide weights, by default the weights' with the suffix ``_wide``.
 
         Raises:
@@ -278,14 +274,11 @@ class Stage(PlacedLoops):
             for o in range(64):                     for o in range(64):
                 C[o] = (S[o] >> 8) + R[o]               C[o] = (S[o] >> 8) + R[o]*identity[o%16][o%16]
 
-        The load unit then loads the residual into ``inp_buffer``. The matrix is a constant in DRAM, outside
-        all loops.
+        The load unit then loads the residual into ``inp_buffer``.
 
         Args:
             tensor: the residual.
-            axis: the axis along which elements become blocks.
-            block: rows and columns of the matrix.
-            name: name of the matrix, by default ``identity``.
+            axis, block, name: as in :meth:`multiply_identity`.
 
         Raises:
             ScheduleError: the stage does not add this tensor at its own axes, the block is not a positive
@@ -363,7 +356,7 @@ class Stage(PlacedLoops):
         """Hold the result in a scratchpad instead of DRAM.
 
         Raises:
-            ScheduleError: the stage is an output, which must be in DRAM, or ``scope`` is not a scope.
+            ScheduleError: the stage is an output, or ``scope`` is not a scope.
         """
         if self.tensor in self.schedule.outputs:
             raise ScheduleError(f"{self.name} is an output; it must be in DRAM: use cache_write")

@@ -1,4 +1,4 @@
-"""The loops of a stage, and the operators that split, fuse, reorder, unroll or bind them."""
+"""Operators that split, fuse, reorder, unroll or bind the loops of a stage."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_threads(threads: object) -> int:
 class Loops(ABC):
     """The loops around the computation of one tensor, and the operators that only change loops.
 
-    :class:`~accel.compiler.schedule.stage_graph.Stage` describes the attributes.
+    ``Stage`` describes the attributes.
     """
 
     axis: tuple[IterVar, ...]
@@ -104,8 +104,8 @@ class Loops(ABC):
     ) -> tuple[IterVar, ...]:
         """Split several loops, and move all outer ones outside all inner ones.
 
-        ``tile(y, x, 8, 8)`` gives ``yo, xo, yi, xi``, or loops with these ``names``. The arguments are any
-        number of axes, then one factor for each.
+        ``tile(y, x, 8, 8)`` gives ``yo, xo, yi, xi``, or these ``names``. Any number of axes come first, then
+        one factor for each.
 
             for y in range(64):         for yo in range(8):
                 for x in range(64):         for xo in range(8):
@@ -202,7 +202,7 @@ class Loops(ABC):
     def bind(self, axis: IterVar | str, thread: ThreadAxis) -> None:
         """Make a loop's iterations virtual threads, which hide each other's latencies.
 
-        Each thread has its own buffers for stages inside the loop. The threads alternate in every unit.
+        Each has its own buffers for stages inside the loop. The threads alternate in every unit.
 
             for yv in vthread(2):           for ko in range(8):
                 for ko in range(8):             for yv in range(2):

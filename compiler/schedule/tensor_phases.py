@@ -1,7 +1,4 @@
-"""Phases of a tensor: elements at a fixed distance along one dimension.
-
-With 2 phases, ``A[2*x]`` is element ``x`` of phase 0 and ``A[2*x + 1]`` is element ``x`` of phase 1.
-"""
+"""Phases of a tensor: elements at a fixed distance along one dimension, see ``Schedule.split_phases``."""
 
 from collections.abc import Iterable
 

@@ -2,10 +2,10 @@
 
 Each operator is a pass. Passes without effect are dropped, and neighbours of one kind are merged.
 
-If the epilogue ends with a clip, one pass also replaces reset and bias. The clip is lowered by D, a multiple
-of 256, which does not change the low byte that STORE writes. Then no accumulator is below ``T = bias - (D <<
-shift)``, so ``acc = min(acc, T)`` sets each one to T, where the next sums start. The shift turns the offset
-into D. For example, with a shift of 8 and a clip to 0..127, D is 32,768 and T is ``bias - 2**23``.
+If the epilogue ends with a clip, one pass also replaces reset and bias
+(docs/explain/how-schedules-are-chosen.md). The clip is lowered by D, a multiple of 256, and ``acc = min(acc,
+T)`` sets each accumulator to ``T = bias - (D << shift)``. For example, with a shift of 8 and a clip to
+0..127, D is 32,768 and T is ``bias - 2**23``.
 """
 
 from collections.abc import Sequence
@@ -49,8 +49,8 @@ _BYTE = 256
 class Pass(Struct, frozen=True):
     """``acc = op(acc, operand)`` where all conditions hold.
 
-    The operand is an immediate or an element of another accumulator. ``zero`` sets to zero. The GEMM core
-    executes ``product``: it adds an element of ``inp`` times one of an identity matrix in ``wgt``.
+    The operand is an immediate or an element of another accumulator. ``zero`` sets to zero. ``product`` adds
+    an element of ``inp`` times one of an identity matrix in ``wgt``, in the GEMM core.
     """
 
     op: str
@@ -59,7 +59,7 @@ class Pass(Struct, frozen=True):
 
 
 def passes(op: PostOp) -> tuple[Pass, ...]:
-    """Return the passes of an operator. Operands are elements of tensors, inside at most one guard."""
+    """Operands are elements of tensors, inside at most one guard."""
     match op:
         case ResidualProduct(operand):
             return (_with_element("product", operand),)
@@ -114,7 +114,7 @@ def pieces(factor: Expr) -> list[tuple[int, tuple[Condition, ...]]]:
 
 
 def simplified(ops: Sequence[PostOp]) -> tuple[PostOp, ...]:
-    """Return operators for the same function with fewer passes."""
+    """Return equivalent operators with fewer passes."""
     merged: list[PostOp] = []
     for op in ops:
         if op in (Offset(0), Shift(0), Scale(Const(1))):

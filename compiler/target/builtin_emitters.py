@@ -1,7 +1,7 @@
 """The built-in emitters: GEMM, ALU and DMA instructions from access pointers.
 
 They are pure functions of the machine, the box of blocks and the pointers. A box becomes as few instructions
-as the two hardware loops and the micro-ops allow.
+as the two hardware loops and micro-ops allow.
 """
 
 from __future__ import annotations

@@ -59,12 +59,9 @@ class Target:
 class Emitted:
     """An instruction. GEMM and ALU have the micro-ops (dst, src, wgt) that they run.
 
-    Until the micro-ops have an address, ``uop_begin`` is zero and ``uop_end`` their number. Until the part of
-    DRAM has an address, ``dram_base`` counts from its start. Emitters leave ``part`` and ``statement`` open.
-
-    Attributes:
-        part: number of the part of DRAM that it accesses.
-        statement: number of its statement in the nest.
+    Until the micro-ops have an address, ``uop_begin`` is zero and ``uop_end`` their number. Until the
+    accessed part of DRAM has one, ``dram_base`` counts from its start. Emitters leave open ``part``, the
+    number of that part, and ``statement``, the number of the nest's statement.
     """
 
     instruction: Instruction

@@ -1,19 +1,7 @@
 """Declared intrinsics: the computation of a hardware operation, the scopes of its operands, and its
 lowering.
 
-w, x = placeholder((8, 8), name="w"), placeholder((8, 8), name="x")
-k = reduce_axis((0, 8), name="k")
-y = compute((8, 8), lambda i, j: sum(w[i, k] * x[j, k], axis=k), name="y")
-
-def lower(inputs, outputs):
-    ww, xx = inputs[0].access_ptr("r"), inputs[1].access_ptr("r")
-    zz = outputs[0].access_ptr("w")
-    compute = hardware_intrin("gemm8x8", ww, xx, zz)
-    reset = hardware_intrin("fill_zero", zz)
-    update = hardware_intrin("fused_gemm8x8_add", ww, xx, zz)
-    return compute, reset, update
-
-gemm8x8 = decl_tensor_intrin(y.op, lower)
+``machine_intrinsics.gemm`` is an example.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +19,7 @@ FORMS = ("compute", "reset", "update")
 
 
 class OperandPtr(Struct, frozen=True):
-    """Access to an intrinsic's operand in a lowering rule. The nest replaces it by a block."""
+    """Access to an operand in a lowering rule. The nest replaces it by a block."""
 
     tensor: Tensor
     mode: Literal["r", "w", "rw"]

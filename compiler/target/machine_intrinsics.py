@@ -117,9 +117,8 @@ def finished(config: Config, ops: Sequence[PostOp], residual: Dtype = "int8") ->
     and any residual ``res[i][j]``.
 
     Args:
-        ops: :class:`~accel.compiler.expr.epilogue_operators.StoreRequantize`, perhaps
-            :class:`~accel.compiler.expr.epilogue_operators.StoreAdd` or
-            :class:`~accel.compiler.expr.epilogue_operators.StoreMultiply`. Their operands do not matter.
+        ops: ``StoreRequantize``, perhaps with ``StoreAdd`` or ``StoreMultiply``. Their operands do not
+            matter.
     """
     shape = config.batch, config.block_out
     acc, par = placeholder(shape, "int32", name="acc"), placeholder((shape[1], 2), "int32", name="par")

@@ -54,8 +54,7 @@ def emit_stores(
     Args:
         par: the parameters, along each dimension of the tile.
         residual: the tensor to combine with, in DRAM, in the tile's layout or with one element for all pixels
-            of a block of channels. Then all strides but the first two are 0, and each STORE holds one
-            element.
+            of a block of channels. Then all strides but the first two are 0, and each STORE holds one.
         table: the element of TAB through which results pass, or None.
         is_product: whether STOREs multiply by the residual.
     """

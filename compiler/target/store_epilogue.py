@@ -4,9 +4,8 @@ It adds a bias, multiplies by a scale as float32 does, rounds half to even, adds
 Then it may replace the byte by an entry of a table, and add a residual or multiply by one.
 
 It can also shift right, which rounds down: with ``zero = -128``, a bias raised by ``2**(shift + 7) -
-2**(shift - 1)``, and the scale ``(1 + 2**-23) * 2**-shift``. So one half is subtracted before rounding, and
-the scale's excess rounds ties up. For example, with a shift of 4, a sum of 48 becomes slightly more than ``48
-/ 16 - 0.5 + 128``, which rounds to 131.
+2**(shift - 1)``, and the scale ``(1 + 2**-23) * 2**-shift``, whose excess rounds ties up. For example, with a
+shift of 4, a sum of 48 becomes slightly more than ``48 / 16 - 0.5 + 128``, which rounds to 131.
 """
 
 from collections.abc import Sequence
@@ -37,9 +36,9 @@ from accel.core.requantize import MULTIPLIER_BITS, RESULT_BITS
 from accel.image.packed_layout import Preparation
 
 _LARGEST_SHIFT = {-128: 14, -256: 13}
-"""By zero point, the largest exact shift. Beyond it, the scale's excess brings large sums to the next tie."""
+"""By zero point, the largest exact shift. Beyond, the scale's excess brings large sums to the next tie."""
 _WIDEST = (-(1 << (RESULT_BITS - 1)), (1 << (RESULT_BITS - 1)) - 1)
-"""Bounds of a value to which a residual is added. Beyond them, the sum is beyond int8 anyway."""
+"""Bounds of a value before a residual is added. Beyond them, the sum is beyond int8 anyway."""
 _INT8 = bounds_of("int8")
 
 
@@ -49,8 +48,7 @@ class StorePath(Struct, frozen=True, kw_only=True):
     Attributes:
         bias: an element of an int32 tensor with one value per channel, or None.
         channel: index of the channel, which selects one of several ``words``, or None if unknown.
-        words: scales from :func:`accel.compiler.expr.quantized_expressions.scale_words`, one per channel or
-            one for all.
+        words: scales from ``scale_words``, one per channel or one for all.
         preparation: how the host changes the bias, or None.
         zero, low, high: zero point and bounds of the requantized value.
         table: the look-up of the requantized value, or None.

@@ -12,7 +12,7 @@ from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.word_layouts import log2
 
 READ_LATENCY, WRITE_LATENCY = 4, 2
-"""Latencies of ``AxiMemory`` for bursts of whole words."""
+"""Latencies of ``AxiMemory`` for whole words."""
 FIXED, INCREMENTING, WRAPPING = range(3)
 """Values of AxBURST."""
 
@@ -103,11 +103,11 @@ class AxiMemory(wiring.Component):
     """An AXI4 subordinate with bytes from address 0 on, little-endian.
 
     It supports all bursts, one at a time in each direction, with one beat per cycle, and queues up to
-    ``outstanding``. The first beat of a read comes three cycles after its address. Beats beyond the memory
-    are answered with SLVERR and change nothing.
+    ``outstanding``. A read's first beat comes three cycles after its address. Beats beyond the memory are
+    answered with SLVERR and change nothing.
 
     ``service`` reads and writes words while no burst needs the same direction. ``size`` is in bytes, a
-    multiple of the bus width. Of ``config`` only ``bus_bits`` and ``outstanding`` matter.
+    multiple of the bus width.
     """
 
     def __init__(self, config: Config, size: int) -> None:
@@ -149,7 +149,7 @@ class AxiMemory(wiring.Component):
             ]
 
     def _read(self, m: Module, walk: BurstWalk, port: Any) -> Any:
-        """The word read and the word on the bus are two stages. Return whether the service port may read."""
+        """Read in two stages: memory and bus. Return whether the service port may read."""
         there, last, okay = Signal(), Signal(), Signal()
         """A word has been read, with its RLAST and response."""
         its = Signal.like(walk.its)

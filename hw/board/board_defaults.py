@@ -6,4 +6,4 @@ RATE = 1_000_000
 CLOCK_MHZ = 25.0
 """Frequency of the oscillator."""
 SIMULATED = "simulated"
-"""Port name of the simulated board."""
+"""Port of the simulated board."""

@@ -22,10 +22,10 @@ _WRITINGS = 3
 
 
 class Board(Engine):
-    """The machine on a board, with the board's memory from address 0 on. The caller closes ``link``.
+    """The machine on a board, whose memory begins at 0. The caller closes ``link``.
 
-    It has no events, and its scratchpads and token counters cannot be accessed. Memory pages are sent only if
-    their checksum differs from the board's, and fetched only if a run has changed them.
+    It has no events, and its scratchpads and token counters cannot be accessed. Pages are sent only if their
+    checksum differs from the board's, and fetched only if a run has changed them.
     """
 
     observed = False
@@ -34,7 +34,7 @@ class Board(Engine):
         self.config = config
         self._link = link
         self._held: dict[int, bytes] = {}
-        """Known memory pages by address."""
+        """Known pages by address."""
         found = self.registers("id", "version")
         wanted = constants(config)
         for name, value in found.items():
@@ -68,7 +68,6 @@ class Board(Engine):
         raise EngineError("scratchpads on a board cannot be looked into; the backend rtl shows them")
 
     def tokens(self) -> Tokens:
-        """Return empty counters: the board's cannot be read."""
         return NO_TOKENS
 
     def load_memory(self, dram: Dram) -> None:
@@ -129,7 +128,7 @@ class Board(Engine):
         raise EngineError("events on a board cannot be recorded; the backend rtl does")
 
     def close(self) -> None:
-        """Do nothing: the caller owns the line."""
+        pass
 
     def _pages(self, dram: Dram) -> Iterator[tuple[int, int]]:
         for address in range(dram.base, dram.base + dram.size, PAGE_BYTES):

@@ -16,10 +16,10 @@ from accel.hw.core import Core
 
 class BoardTop(wiring.Component):
     """The board-independent design: ``rx`` and ``tx`` are the serial line, ``irq`` is the core's interrupt.
-    One clock, one synchronous reset.
+    It has one clock and one synchronous reset.
 
     Args:
-        size: bytes of memory, a multiple of the bus width.
+        size: bytes of memory.
         cycles: clock cycles of a bit on the line.
     """
 

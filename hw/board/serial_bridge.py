@@ -27,7 +27,6 @@ from accel.hw.bus.axi import SUBORDINATE, AxiLite, ports
 from accel.hw.datapath.word_layouts import log2
 
 RESET_CYCLES = 8
-"""Core reset, in cycles."""
 
 
 class _Work(Struct, frozen=True):
@@ -38,20 +37,20 @@ class _Work(Struct, frozen=True):
     word_bytes: Signal
     """Its remaining bytes."""
     words: Signal
-    """Remaining memory words to read or write."""
+    """Remaining memory words."""
     index: Signal
-    """Index of the next memory word."""
+    """Next memory word."""
     place: Signal
-    """Index of the next buffer word."""
+    """Next buffer word."""
     total: Any
 
 
 class Bridge(wiring.Component):
-    """Executes requests of ``serial_protocol``, one at a time. Requests that arrive during another are lost.
+    """Executes requests of ``serial_protocol``, one at a time.
 
     ``s_axi_*`` connects to the core's registers, ``service`` to ``AxiMemory``. A reset request sets
     ``core_reset`` for :data:`RESET_CYCLES` cycles. A register write with the previous one's tag is answered
-    again but not repeated. Arguments are those of ``BoardTop``.
+    but not repeated. Arguments are those of ``BoardTop``.
     """
 
     def __init__(self, config: Config, size: int, cycles: int) -> None:

@@ -12,7 +12,6 @@ from accel.hw.board.uart import Receiver, Transmitter
 from accel.hw.datapath.word_layouts import log2
 
 MOST = REQUEST_BYTES + MAX_DATA + CRC_BYTES
-"""Bytes of the longest request."""
 
 
 class RequestLayout(data.StructLayout):
@@ -24,7 +23,7 @@ class FrameReceiver(wiring.Component):
     """Receives requests while ``listening``: the header in ``head``, data in a buffer of words.
 
     ``frame`` is set in the cycle in which a frame ends, ``good`` if it is valid. ``length`` is in bytes.
-    ``head`` and the buffer hold until the receiver listens again. ``cycles`` are those of a bit.
+    ``head`` and the buffer hold until it listens again. ``cycles`` are those of a bit.
     """
 
     def __init__(self, word_bytes: int, cycles: int) -> None:
@@ -82,7 +81,7 @@ class FrameReceiver(wiring.Component):
 
 class FrameSender(wiring.Component):
     """Sends frames. ``begin`` opens one while ``idle``. Bytes are taken with ``valid`` and ``ready``.
-    ``end``, without ``valid``, closes it. ``cycles`` are those of a bit."""
+    ``end``, without ``valid``, closes it."""
 
     def __init__(self, cycles: int) -> None:
         self._cycles = cycles

@@ -24,8 +24,7 @@ _ROOM = 4096
 
 
 class Line(ABC):
-    """Bytes to and from a board, in a ``with`` statement. ``name`` is for messages, for example
-    ``/dev/ttyUSB0``."""
+    """Bytes to and from a board, in a ``with`` statement. ``name`` is for messages."""
 
     name: str
 

@@ -20,7 +20,7 @@ from accel.hw.board.serial_protocol import (
 
 ATTEMPTS = 4
 _LONGEST = 10.0
-"""Seconds after which an attempt ends, even if other bytes still arrive."""
+"""Seconds after which an attempt ends, even if bytes still arrive."""
 _WORD = 4
 
 
@@ -98,7 +98,6 @@ class Link:
         return reply
 
     def _ask(self, operation: Operation, address: int = 0, count: int = 0, data: bytes = b"") -> Reply:
-        """Repeat a request until an undamaged reply comes."""
         self._tag = (self._tag + 1) % 256
         request = Request(operation=operation, tag=self._tag, address=address, count=count, data=data)
         heard = 0

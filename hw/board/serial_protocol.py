@@ -1,7 +1,6 @@
 """The protocol between host and board, described in docs/how-to/put-it-on-an-fpga.md.
 
-``END`` stands before and after each frame and never inside, so a receiver that lost track finds the next
-frame.
+``END`` never occurs inside a frame, so a receiver that lost track finds the next one.
 """
 
 import binascii
@@ -15,11 +14,8 @@ ESCAPE = 0x7D
 INVERTED = 0x20
 CRC_START = 0xFFFF
 VERSION = 1
-"""Protocol version, returned by ``INFO``."""
 MAX_DATA = 256
-"""Data bytes of a frame."""
 REPLY = 0x80
-"""Bit of the first byte that marks a reply."""
 _REQUEST = struct.Struct("<BBHI")
 _REPLY = struct.Struct("<BBB")
 _CRC = struct.Struct(">H")
@@ -28,33 +24,25 @@ REQUEST_BYTES, REPLY_BYTES, CRC_BYTES, INFO_BYTES = _REQUEST.size, _REPLY.size, 
 
 
 class Operation(IntEnum):
-    """Requests. Those for memory transfer ``count`` bus words from ``address`` on."""
+    """The host's requests."""
 
     INFO = 1
-    """Reply: protocol version and bytes of a memory word (16 bits each), bytes of memory (32 bits)."""
     READ_REGISTER = 2
     WRITE_REGISTER = 3
     READ = 4
     WRITE = 5
     SUM = 6
-    """Reply: CRC-32 of memory."""
     RESET = 7
-    """Reset the core, not the memory."""
 
 
 class Status(IntEnum):
     OKAY = 0
     REFUSED = 1
-    """The register answers with an error."""
     DAMAGED = 2
-    """A bad checksum or length. Nothing was done."""
     UNKNOWN = 3
-    """No such request, length or address. Nothing was done."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """``address`` is in bytes."""
-
     operation: int
     tag: int
     address: int = 0
@@ -83,7 +71,6 @@ class Info(Struct, frozen=True, kw_only=True):
 
 
 def crc(data: bytes) -> int:
-    """Return a frame's CRC-16: polynomial 0x1021, start value :data:`CRC_START`, high byte first."""
     return binascii.crc_hqx(data, CRC_START)
 
 

@@ -35,7 +35,7 @@ class Receiver(wiring.Component):
         m.d.comb += self.data.eq(shifted[1:-1])
         m.d.sync += self.valid.eq(0)
         with m.If(left == 0), m.If(~line):
-            # the start bit is seen one cycle late
+            # the start bit is seen a cycle late
             m.d.sync += [left.eq(_BITS), rest.eq(max(self._cycles // 2 - 1, 0))]
         with m.Elif(rest != 0):
             m.d.sync += rest.eq(rest - 1)

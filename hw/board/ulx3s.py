@@ -34,7 +34,6 @@ MEMORY_BYTES = 128 * 1024
 SPEED = 6
 """Speed grade, the slowest."""
 LEDS = ("locked", "rx", "tx", "irq")
-"""LEDs: clock locked, bytes from and to the host, the core's interrupt."""
 
 _RATE_ERROR = 0.02
 """Tolerance of a bit's length. Over ten bits it adds up to a fifth of a bit."""
@@ -42,12 +41,11 @@ _FEEDBACKS = range(16, 33)
 """Feedback dividers of the PLL, for 400 to 800 MHz of its oscillator."""
 _LONGEST_DIVIDER = 128
 _FASTEST_MHZ = 400.0
-"""Highest output of the PLL. All limits are from the data sheet (FPGA-DS-02012, sysCLOCK PLL Timing)."""
+"""The PLL's highest output. Limits are from the data sheet (FPGA-DS-02012, sysCLOCK PLL Timing)."""
 
 
 class Pll(Struct, frozen=True, kw_only=True):
-    """PLL dividers. The oscillator runs at ``CLOCK_MHZ * feedback``, the machine at that divided by
-    ``output``."""
+    """The oscillator runs at ``CLOCK_MHZ * feedback``, the machine at that divided by ``output``."""
 
     feedback: int
     output: int
@@ -189,9 +187,9 @@ def build(
 
     Args:
         folder: the tools' working folder, which must exist.
-        mhz: the machine's clock frequency.
+        mhz: the machine's clock.
         rate: bits per second on the serial line.
-        note: called with the current progress.
+        note: called with the progress.
 
     Raises:
         ConfigError: the clock or the rate is impossible.
@@ -217,6 +215,6 @@ def build(
 
 
 def reached(report: Any) -> float:
-    """Return the limiting clock's highest frequency in MHz, from nextpnr's report."""
+    """Return the limiting clock's highest frequency in MHz."""
     slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
     return float(slowest["achieved"])

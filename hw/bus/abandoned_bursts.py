@@ -1,4 +1,4 @@
-"""Bursts in flight of abandoned runs."""
+"""Bursts of abandoned runs."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 
 class AbandonedBursts(wiring.Component):
-    """Counts the bursts in flight of abandoned runs. AXI answers in order, so their answers come first, and
-    are dropped.
+    """Counts the bursts in flight of abandoned runs. AXI answers in order, so their answers, which are
+    dropped, come first.
 
     Of ``count`` bursts in flight, ``answered`` completes the oldest. ``abandon`` abandons all, in a cycle in
     which none begins. ``oldest`` shows that the oldest is abandoned, ``others`` that some are not.

@@ -1,5 +1,4 @@
-"""AXI4 and AXI4-Lite as signatures, one per channel, and flat ports with Verilog's names, for example
-``m_axi_araddr``."""
+"""AXI4 and AXI4-Lite as signatures, one per channel, and as flat ports such as ``m_axi_araddr``."""
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
@@ -23,7 +22,7 @@ _CACHE = 0b0010
 
 
 class Address(Signature):
-    """AR and AW: a burst's address, and its number of beats minus one."""
+    """The channel AR or AW. ``len`` is the number of beats minus one."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -43,8 +42,6 @@ class Address(Signature):
 
 
 class ReadData(Signature):
-    """R: a beat with its response."""
-
     def __init__(self, config: Config) -> None:
         super().__init__(
             {
@@ -59,8 +56,6 @@ class ReadData(Signature):
 
 
 class WriteData(Signature):
-    """W: a beat with its byte enables."""
-
     def __init__(self, config: Config) -> None:
         super().__init__(
             {
@@ -74,8 +69,6 @@ class WriteData(Signature):
 
 
 class WriteResponse(Signature):
-    """B: the response to a written burst."""
-
     def __init__(self) -> None:
         super().__init__({"valid": Out(1), "ready": In(1), "id": Out(1), "resp": Out(2)})
 
@@ -101,8 +94,6 @@ class LiteAddress(Signature):
 
 
 class AxiLite(Signature):
-    """An AXI4-Lite manager of 32-bit registers."""
-
     def __init__(self) -> None:
         bits = 8 * WORD_BYTES
         hands = {"valid": Out(1), "ready": In(1)}
@@ -118,7 +109,7 @@ class AxiLite(Signature):
 
 
 def ports(bus: Signature, prefix: str = "") -> dict[str, Member]:
-    """Return a bus's signals as ports named ``prefix`` + channel + signal."""
+    """Return a bus's signals as ports: ``prefix`` + channel + signal."""
     return {
         f"{prefix}{channel}{name}": member
         for channel, signature in _channels(bus)
@@ -127,7 +118,7 @@ def ports(bus: Signature, prefix: str = "") -> dict[str, Member]:
 
 
 def pins(component: Any, bus: Signature, prefix: str = "") -> Any:
-    """Return a component's ports, named by :func:`ports`, as an interface for ``wiring.connect``."""
+    """Return a component's :func:`ports` as an interface for ``wiring.connect``."""
     channels = {}
     for channel, signature in _channels(bus):
         signals = {name: getattr(component, f"{prefix}{channel}{name}") for name in signature.members}
@@ -136,13 +127,12 @@ def pins(component: Any, bus: Signature, prefix: str = "") -> Any:
 
 
 def connect_inside(m: Module, part: Any, outside: Any) -> None:
-    """Connect channels of a submodule's bus with its component's ports of the same direction."""
+    """Connect channels of a submodule's bus with the component's ports of the same direction."""
     for channel in part.signature.members:
         wiring.connect(m, getattr(part, channel), wiring.flipped(getattr(outside, channel)))
 
 
 def moves(bus: Any) -> Value:
-    """Return whether any channel transfers something."""
     channels = [getattr(bus, name) for name in bus.signature.members]
     return Cat(channel.valid & channel.ready for channel in channels).any()
 
@@ -165,9 +155,7 @@ def subordinate_ports() -> dict[str, Member]:
 
 
 MANAGER = "m_axi_"
-"""Prefix of the AXI4 ports."""
 SUBORDINATE = "s_axi_"
-"""Prefix of the AXI4-Lite ports."""
 
 
 def _channels(bus: Signature) -> Iterator[tuple[str, Signature]]:

@@ -32,8 +32,8 @@ class Control(wiring.Component):
 
     - ``start``: a pulse. The core sets ``running`` from the next cycle to the run's last, in which it sets
       ``ended``.
-    - ``clear``: a pulse while no run is active, also together with ``start``, or while a run is ``draining``,
-      which then ends.
+    - ``clear``: a pulse while no run is active, also with ``start``, or while a run is ``draining``, which
+      then ends.
     - ``flush``: set with ``start`` and ``clear``, in several copies because of its fan-out.
     - ``stop``: a pulse at any time.
 
@@ -185,7 +185,7 @@ class Control(wiring.Component):
             m.d.sync += self.s_axi_rvalid.eq(0)
         place = address[2:]
         found, known, low_of = Signal(WORD_BITS), Signal(), Signal()
-        """The word at the address, whether it exists, and whether it is a counter's low word."""
+        """The word, whether it exists, and whether it is a counter's low word."""
         high = Signal(WORD_BITS)
         self._look_up(m, place, values, (found, known, low_of, high))
         takes_kept = (kept_of == place) & (kept_of != 0)

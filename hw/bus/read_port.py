@@ -55,12 +55,12 @@ class BurstLayout(data.StructLayout):
 class ReadPort(wiring.Component):
     """The AXI4 read channels, with a :class:`ReadChannel` under each reading unit's name.
 
-    One burst is granted per cycle, unless ``stop`` is set. Its address then enters the AR register. Every
+    Unless ``stop`` is set, one burst is granted per cycle. Its address then enters the AR register. Every
     beat is taken at once. RLAST ends a burst. ``bad`` shows an error response, or RLAST in the wrong beat.
     Surplus beats are dropped. ``stray`` shows a beat without a burst.
 
-    ``abandon`` abandons the bursts in flight. ``stale`` is set until their beats, which are dropped, have
-    come. ``busy`` shows that other bursts are in flight.
+    ``abandon`` abandons the bursts in flight. Their beats are dropped, and ``stale`` is set until all have
+    come. ``busy`` shows other bursts in flight.
     """
 
     def __init__(self, config: Config) -> None:

@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 
 class Slice(wiring.Component):
-    """A register slice with two entries of ``bits``. One transfer can enter per cycle, and leaves at least
-    one cycle later. No output depends on an input of the same cycle."""
+    """A slice with two entries of ``bits``. One transfer can enter per cycle, and leaves at least one cycle
+    later. No output depends on an input of the same cycle."""
 
     def __init__(self, bits: int) -> None:
         super().__init__(

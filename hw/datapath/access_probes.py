@@ -18,8 +18,7 @@ def select_bits(config: Config) -> int:
 
 
 class AccessProbes:
-    """The accesses in a cycle, by ``access_names``. A simulated core's units drive them. A synthesized core
-    has none."""
+    """The accesses in a cycle, by ``access_names``. A synthesized core has none."""
 
     def __init__(self, config: Config) -> None:
         self.amounts = {name: Signal(_INCREMENT_BITS, name=f"access_{name}") for name in access_names(config)}

@@ -18,8 +18,8 @@ from accel.hw.datapath.word_layouts import log2, sram_bits
 
 
 class SlotLayout(data.StructLayout):
-    """Part ``part`` of the element ``distance`` elements after a beat's first, whose values are requantized
-    together. ``inside``: the beat contains it."""
+    """A ``part`` of the element ``distance`` after a beat's first. Its values are requantized together.
+    ``inside``: the beat contains it."""
 
     def __init__(self, config: Config) -> None:
         lanes = max(1, config.bus_bytes // config.out_element_bytes)
@@ -34,11 +34,8 @@ def part_of(word: Value, part: Value, bits: int) -> Value:
 
 
 class MirrorRead(wiring.Signature):
-    """Reads of the accumulators for STOREs.
-
-    In the cycle after ``advance``, ``data`` and ``strobe`` are the requested ``beat``, with elements in their
-    bus lanes, and ``sums`` the accumulators of ``slot``. Without ``advance`` they hold.
-    """
+    """In the cycle after ``advance``, ``data`` and ``strobe`` are the requested ``beat``, with elements in
+    their bus lanes, and ``sums`` the accumulators of ``slot``. Without ``advance`` they hold."""
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
         members: dict[str, Any] = {
@@ -53,8 +50,8 @@ class MirrorRead(wiring.Signature):
 
 
 class AccumulatorMirror(wiring.Component):
-    """A copy of the accumulators that ``out`` reads beat by beat: their low bytes, or all bytes if some
-    ``kinds`` of STOREs need them. It follows ``writes``, the banks' write ports."""
+    """A copy of the accumulators for STOREs: their low bytes, or all if some ``kinds`` need them. It follows
+    ``writes``, the banks' write ports."""
 
     def __init__(self, kinds: Sequence[Kind], writes: Sequence[Write], shape: Shape, config: Config) -> None:
         self._kinds = kinds
@@ -135,10 +132,10 @@ class AccumulatorMirror(wiring.Component):
 
 
 class Accumulators(Scratchpad):
-    """The accumulators: two elements can be read per cycle, and beats for the kinds of STOREs in ``out``.
+    """The accumulators: two elements can be read per cycle, and a beat for STOREs through ``out``.
 
     ``result_valid`` writes ``result`` to element ``result_index``. Beats and pad words are written one cycle
-    later than in other scratchpads, so that registers fit in front of the many block RAMs.
+    later than in other scratchpads, for registers in front of the many block RAMs.
     """
 
     def __init__(

@@ -26,7 +26,6 @@ assert sum(map(len, _TOGETHER.values())) == len(AluOp)
 
 
 def own_operations(config: Config) -> dict[int, Operation]:
-    """Return a machine's operations by number, except VTA's."""
     return {code: one for code, one in config.operations.items() if one.name not in STOCK_NAMES}
 
 
@@ -51,7 +50,6 @@ class ControlLayout(data.StructLayout):
 
 
 def control(m: Module, op: Value, config: Config, *, reset: Value, phase: Value | None = None) -> data.View:
-    """Return the control for an operation (0: none) in slot ``phase``."""
     told = Signal(ControlLayout(config))
     m.d.comb += [
         *(
@@ -66,7 +64,6 @@ def control(m: Module, op: Value, config: Config, *, reset: Value, phase: Value 
 
 
 def group_of(lane: int, lanes: int) -> int:
-    """Return a lane's group, by which it shares a copy of ``control``."""
     return lane * COPIES // lanes
 
 
@@ -122,7 +119,7 @@ class Alu(wiring.Component):
         return found
 
     def _product(self, m: Module, phase: Value, left: Value, right: Value) -> Value:
-        """Return the low 32 bits of a product in the last slot. ``phase`` has one bit per slot.
+        """Return the low 32 bits of a product in the last slot.
 
         Every slot but the last multiplies 16-bit halves, every slot but the first accumulates. With a slot to
         spare, the factors come from registers.
@@ -170,10 +167,7 @@ def _half(phase: Value, begins: Mapping[int, int], value: Value) -> Value:
 def operation_results(
     m: Module, operation: Operation, lefts: Sequence[Value], rights: Sequence[Value], **options: Any
 ) -> list[Value]:
-    """Return an operation's int32 results in a row of lanes, in the last slot of a micro-op.
-
-    ``options`` are arguments of ``lane_values``.
-    """
+    """Return an operation's int32 results in a row of lanes, in the last slot of a micro-op."""
     if operation.datapath is not None:
         return [operation.datapath(m, *operands) for operands in zip(lefts, rights, strict=True)]
     inputs = {LEFT: lefts, RIGHT: rights}
@@ -187,11 +181,8 @@ def _extended(value: Value) -> Value:
 
 
 def operate(m: Module, told: data.View, left: Value, right: Value, results: Mapping[str, Value]) -> Value:
-    """Return the selected result's low 32 bits, or 0.
-
-    Args:
-        results: results by name that one lane cannot compute alone in one slot.
-    """
+    """Return the selected result's low 32 bits, or 0. ``results`` are those that one lane cannot compute
+    alone in one slot."""
     wanted = told.shape().members
     every: dict[str, Value] = {}
     if "bound" in wanted:
@@ -206,8 +197,8 @@ def operate(m: Module, told: data.View, left: Value, right: Value, results: Mapp
 def _shift(m: Module, left: Value, right: Value) -> Value:
     """Shift right arithmetically by ``right``, or left if it is negative. Amounts beyond the width saturate.
 
-    Both directions rotate right by the amount modulo the width. The bits that wrapped around are the left
-    shift's result, the others the right shift's.
+    Both directions rotate right by the amount modulo the width. The left shift's result is the bits that
+    wrapped around, the right shift's the others.
     """
     bits = (ACC_BITS - 1).bit_length()
     up, low, high = right[-1], right[:bits], right[bits:-1]

@@ -29,13 +29,12 @@ class RowsLayout(data.StructLayout):
 
 
 class BurstWalker(wiring.Component):
-    """Walks through the bursts of transfers, computed one cycle ahead. Rows are split at 4 KiB pages and at
-    the longest burst.
+    """Walks through the bursts of transfers, computed one cycle ahead.
 
     ``start``, in a cycle without a ``valid`` burst, begins a transfer with at least one row. Its first burst
     is ``valid`` in the next cycle, each further one in the cycle after ``accept``, up to the ``last``. While
-    none is valid (``free``), the first burst of ``rows`` is computed in every cycle, because the start is
-    known late in its cycle. ``mem_base`` starts a page.
+    none is valid (``free``), the first burst of ``rows`` is computed in every cycle, because ``start`` is
+    known late. ``mem_base`` starts a page.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -74,7 +73,6 @@ class BurstWalker(wiring.Component):
         ends = Signal()
         """The burst ends its row. Otherwise it is as long as page and bus allow."""
         left = Signal(beats_bits)
-        """Beats of the row after the burst, if it does not end the row."""
         to_page = Signal(range(page + 1))
         most = Signal(BEATS_BITS)
         """Beats of the page after the burst, at most a longest burst."""
@@ -150,7 +148,7 @@ def _longest(config: Config) -> int:
 
 
 class _Burst(Struct, frozen=True, kw_only=True):
-    """A burst. ``left`` and ``to_page``, the remaining beats of row and page, matter if it does not end the
+    """``left`` and ``to_page``, the remaining beats of row and page, matter if the burst does not end its
     row."""
 
     beats: Value
@@ -160,12 +158,8 @@ class _Burst(Struct, frozen=True, kw_only=True):
 
 
 def _row_burst(m: Module, place: Value, length: Value, is_long: Value, config: Config, name: str) -> _Burst:
-    """Compute the first burst of a row from one sum: the row's end relative to the page's start, of which few
-    bits matter for a short row.
-
-    Args:
-        place: byte position of the row in its page.
-    """
+    """Compute a row's first burst from one sum: the row's end relative to the page's start, of which few bits
+    matter for a short row. ``place`` is the row's byte in its page."""
     bus, longest = config.bus_bytes, _longest(config)
     page, shift = PAGE_BYTES // bus, log2(bus)
     bits = len(length) + 1 - shift

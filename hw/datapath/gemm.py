@@ -18,7 +18,7 @@ _READ, _PRODUCT, _SUM = 2, 2, 1
 
 
 def tap_names(config: Config) -> list[str]:
-    """Return the names, also of ports, of a depthwise MAC's further ``inp`` elements."""
+    """Return the port names of a depthwise MAC's further ``inp`` elements."""
     most = min(config.tap_banks, config.block_in)
     return [f"tap_{tap}" for tap in range(1, most)] if config.depthwise else []
 
@@ -100,8 +100,7 @@ def _if(condition: Value, value: Value) -> Value:
 
 
 def _sum(m: Module, left: Value, right: Value) -> Value:
-    """Add in a signal that synthesis keeps: merged into three-operand adders, the tree would take twice the
-    logic."""
+    """Add in a signal that synthesis keeps: three-operand adders would take twice the logic."""
     total = Signal(signed(max(len(left), len(right)) + 1), attrs={"keep": 1})
     m.d.comb += total.eq(left + right)
     return total

@@ -157,8 +157,7 @@ def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config
 
 
 def cause_of(m: Module, known: data.View, box: Any) -> Signal:
-    """Return an instruction's fault: of its word (``known_of``), or of its box, whose ends are known late in
-    the cycle."""
+    """Return an instruction's fault: of its word (``known_of``), or of its box, whose ends are known late."""
     beyond = [
         (known.in_sram & (box.end > known.depth), Cause.SRAM_RANGE),
         (known.in_dram & (box.stop > known.room), Cause.DRAM_RANGE),

@@ -1,9 +1,8 @@
 """The hardware of an expression over the integers of a row of lanes.
 
-A micro-op's operands are constant in its slots. So a register in an expression only delays a value, and never
-mixes micro-ops: after ``stages`` registers on a path, the result is right in slot ``stages``. A register
-follows each node where the delay from the operands passes a multiple of the longest delay divided by ``stages
-+ 1``. A reduction over lanes is a tree, which registers cut between levels.
+A micro-op's operands are constant in its slots. So a register in an expression only delays a value: after
+``stages`` registers on a path, the result is right in slot ``stages``. A register follows each node where the
+delay from the operands passes a multiple of the longest delay divided by ``stages + 1``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +73,7 @@ which no solver can multiply."""
 
 
 def lane_value(node: Lane, inputs: Mapping[str, Value], replaced: Replaced | None = None) -> Value:
-    """Return an expression's value in one lane as combinational logic of signed ``inputs`` by name."""
+    """Return an expression's value in one lane as combinational logic of signed ``inputs``."""
     row = {name: [one] for name, one in inputs.items()}
     (value,) = lane_values(None, node, row, replaced=replaced)
     return value
@@ -155,7 +154,7 @@ def _levels(node: Lane, lanes: int) -> int:
 
 _MULTIPLY_DELAY = 6.0
 _CARRY_DELAY = 0.05
-"""Delays of a product, and of a bit of a carry chain, where a level of logic has delay 1."""
+"""Delays of a product, and of a bit of a carry chain, in levels of logic."""
 
 
 def _delay(node: Lane) -> float:
@@ -236,7 +235,7 @@ def _shape(node: Lane) -> object:
 
 
 def _narrowed(node: Lane, value: Value) -> Value:
-    """Return only the bits that the node's values need. Others repeat the sign or are zero."""
+    """Return only the bits that the node's values need."""
     width = max(1, node.width)
     bits = value[:width] if len(value) >= width else value
     if node.low >= 0:

@@ -40,25 +40,24 @@ class OperationLayout(data.StructLayout):
                 "op": max(ALU_OP_BITS, max(config.operations).bit_length()),
                 "imm": signed(IMMEDIATE_BITS),
                 **mac,
-                **phase,  # slot of a micro-op, which runs in its last
+                **phase,  # slot of the micro-op
             }
         )
 
 
 def at_hand(is_gemm: Value, is_mac: Value, config: Config) -> Chosen:
-    """Return the instruction's class among those with micro-ops, one-hot."""
     if not config.post:
         return {Gemm: is_gemm, Alu: ~is_gemm}
     return {Gemm: is_gemm, Mac: is_mac, Alu: ~(is_gemm | is_mac)}
 
 
 class Sequencer(wiring.Component):
-    """The hardware loops: presents one micro-op's address and index offsets per cycle.
+    """Presents one micro-op's address and index offsets per cycle.
 
     An operation with several slots keeps its offsets for one cycle per slot, and runs in the last. An
     instruction that begins with ``start`` presents its first micro-op in the next cycle. ``free``, a
-    register, shows that the next may start. While it is set, ``entry`` is loaded in every cycle, because the
-    start is known late. ``issuing`` is its complement.
+    register, shows that the next may start. While it is set, ``entry`` is loaded in every cycle, because
+    ``start`` is known late. ``issuing`` is its complement.
     """
 
     def __init__(self, config: Config) -> None:
@@ -189,8 +188,8 @@ class Sequencer(wiring.Component):
                 ]
 
     def _steps(self, m: Module, held: Any, alu: Any) -> tuple[Value | None, Value, Value]:
-        """Return whether the entry's micro-ops take several slots (None: never on this machine), whether this
-        slot is a micro-op's last, and whether the instruction's next slot is."""
+        """Return whether the entry's micro-ops take several slots (None: never on this machine), and whether
+        this slot and the instruction's next one are a micro-op's last."""
         number = operation_number(alu, self._config)
         slots = {code: one.slots(self._config) for code, one in self._config.operations.items()}
         by_slots = {

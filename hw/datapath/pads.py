@@ -12,12 +12,9 @@ from accel.hw.datapath.word_layouts import GAP_BITS, RUN_BITS, SPAN_BITS, kind_b
 
 
 class PadsLayout(data.StructLayout):
-    """The pads of a LOAD.
-
-    In scratchpad order, ``head`` pad words come first. If rows have pads, ``gap`` words follow each of the
+    """In scratchpad order, ``head`` pad words come first. If rows have pads, ``gap`` words follow each of the
     first ``y_size - 1`` rows of ``x_size``, and ``tail`` words the last. Otherwise ``tail`` words follow
-    ``body`` words of data.
-    """
+    ``body`` words of data."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(
@@ -65,7 +62,7 @@ class PadWalker(wiring.Component):
         tail_none = Signal()
         skip = Signal(sram_bits(self._config))
         between = Signal(SIZE_BITS)
-        """Remaining runs between rows."""
+        """Runs left between rows."""
         between_any = Signal()
         final = Signal()
         """This run is the last."""

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 
 class Queue(wiring.Component):
-    """A first-in, first-out queue with ``depth`` entries.
+    """A FIFO with ``depth`` entries.
 
     ``room`` shows that there were fewer than ``depth`` entries at the end of the previous cycle. The user
     must not push without ``room`` nor pop without ``valid``. Because pushes and pops are known late, both are
@@ -101,8 +101,8 @@ class BypassQueue(wiring.Component):
 
 
 class RegisteredHeadQueue(wiring.Component):
-    """A queue with its head in registers. ``head`` depends on ``pop`` alone, because pushes and pops are
-    known late. The user guarantees at most ``depth`` entries, and pops only if there is one."""
+    """A queue with its head in registers, for pushes and pops that are known late. The user guarantees at
+    most ``depth`` entries, and pops only if there is one."""
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
         self.depth = depth
@@ -140,8 +140,7 @@ class RegisteredHeadQueue(wiring.Component):
 
 
 class Reservation(wiring.Signature):
-    """Reservation of a place in a :class:`ReservedQueue`, for an entry pushed in the same cycle or later.
-    ``room`` is a register."""
+    """A place in a :class:`ReservedQueue`, for an entry pushed in the same cycle or later."""
 
     def __init__(self) -> None:
         super().__init__({"reserve": Out(1), "room": In(1, init=1)})
@@ -155,7 +154,7 @@ class Enqueue(wiring.Signature):
 
 
 class Issue(wiring.Signature):
-    """Entries that a unit takes from its :class:`ReservedQueue`.
+    """A unit's end of its :class:`ReservedQueue`.
 
     ``valid`` and ``entry`` are the head, from registers. ``start`` begins and pops it. With ``taking``,
     ``following`` moves to the head, entry or not: the unit sees its next instruction one cycle ahead.
@@ -176,8 +175,8 @@ class Issue(wiring.Signature):
 class ReservedQueue(wiring.Component):
     """A queue with its head in registers, and places reserved before entries arrive.
 
-    ``reservation.room`` shows that fewer than ``depth`` entries were reserved and not popped at the end of
-    the previous cycle.
+    ``reservation.room``, a register, shows that fewer than ``depth`` entries were reserved and not popped at
+    the end of the previous cycle.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:

@@ -21,8 +21,8 @@ from accel.hw.datapath.retimed_pipeline import Pipeline, divide
 from accel.hw.datapath.word_layouts import log2
 
 STEPS = (8, 3, 3, 4, 6, 4, 8, 5, 6, 9, 8, 5, 3, 10, 4, 8, 10)
-"""Approximate delay of each step of logic on an ECP5 in nanoseconds, from the memories to the bus register.
-Registers can lie between steps."""
+"""Approximate delay of each step on an ECP5 in nanoseconds, from memories to bus register. Registers can lie
+between steps."""
 _BEFORE_LOOK_UP = STEPS[:12]
 """The steps up to the clamp, which a table may follow."""
 _LOOK_UP_DELAY = 9
@@ -39,7 +39,6 @@ _HALF = MULTIPLIER_BITS // 2
 
 
 def lane_steps(*, multiplies: bool) -> tuple[int, ...]:
-    """Return the delays of a lane's steps. ``multiplies``: with STORE.MUL."""
     if not multiplies:
         return STEPS
     return *STEPS[:_MULTIPLIER_STEP], _DIFFERENCES_DELAY, *STEPS[_MULTIPLIER_STEP:]
@@ -78,12 +77,12 @@ class RequantizeLane(wiring.Component):
     cycles with ``advance`` later.
 
     ``range`` and ``addition`` are constant while values are in the lane. ``adds``, in the cycle of the
-    result, adds the residual. With STORE.MUL, ``multiplies`` comes together with ``acc``: the result with
-    ``adds`` is then the product with the residual.
+    result, adds the residual, or multiplies by it if ``multiplies`` (with STORE.MUL) came together with
+    ``acc``.
 
     With ``word_bits``, the value passes through a table, and the result is ``TABLE_STAGES`` later. ``byte``
     is the requantized value, ``stages_before_look_up`` cycles after its operands. In the next cycle
-    ``looks_up`` shows that a table replaces it, ``word`` is the word of the table with its entry, and
+    ``looks_up`` shows that a table replaces it, ``word`` is the table's word with its entry, and
     ``table_unsigned`` the type of entries.
     """
 
@@ -200,11 +199,8 @@ class RequantizeLane(wiring.Component):
         return m
 
     def _factors(self, pipe: Pipeline, s: Any) -> Any:
-        """Return the factors of an addition's multipliers.
-
-        STORE.MUL has the product of the differences on the left, and nothing on the right. A difference of
-        two bytes has 9 bits.
-        """
+        """Return the factors of an addition's multipliers. STORE.MUL has the product of the differences (9
+        bits each) on the left, and nothing on the right."""
         add = self.addition
         left, right = s.value - add.left_zero, s.residual - add.right_zero
         if not self._multiplies:
@@ -260,11 +256,8 @@ def _round(value: Value, dropped: int) -> Value:
 
 
 def _shift_sticky(m: Module, value: Value, shift: Value, limit: int | None) -> Value:
-    """Return ``value >> shift`` with two more low bits, as ``quotient_parts`` does.
-
-    Args:
-        limit: greater and negative amounts count as it. None: every amount is relevant.
-    """
+    """Return ``value >> shift`` with two more low bits, as ``quotient_parts`` does. Amounts beyond ``limit``
+    and negative ones count as ``limit``, unless it is None."""
     signed_value = value.shape().signed
     if limit is not None:
         amount = Signal(range(limit + 1))

@@ -1,7 +1,6 @@
 """The requantization lanes, and the walk through PAR and RES.
 
-A beat takes one *slot* (a cycle) for each group of bytes that the lanes requantize at once. For example, two
-lanes need four slots for 8 bytes. A slot belongs to one element, and reads one element each of PAR and RES.
+A *slot* is a cycle in which the lanes requantize bytes of one element of a beat (docs/explain/hardware.md).
 """
 
 from collections.abc import Sequence
@@ -31,8 +30,8 @@ def slots_per_beat(config: Config) -> int:
 
 
 class ParLayout(data.StructLayout):
-    """A STORE's elements of PAR: it starts at ``par`` and advances by one per row if ``par_y``, and per
-    element of a row if ``par_x``."""
+    """A STORE's elements of PAR start at ``par``, and advance by one per row if ``par_y``, and per element of
+    a row if ``par_x``."""
 
     def __init__(self) -> None:
         super().__init__({"par": PAR_INDEX_BITS, "par_y": 1, "par_x": 1})
@@ -51,7 +50,7 @@ class SlotWalker(wiring.Component):
 
     ``start`` loads the range of PAR in the cycle in which the STORE's first beat enters the beat walker. Each
     ``step`` leads to the next slot, up to the beat's ``last``. ``par_index`` and ``res_index`` are the slot's
-    operands. A plain STORE's beat is one slot. On machines with tables, ``table`` is the STORE's field, and
+    operands. A plain STORE's beat is one slot. With tables, ``table`` is the STORE's field, and
     ``slot_table`` the slot's.
 
     ``adds`` shows that the slot's result depends on the residual, ``multiplies`` that it is a product. With
@@ -114,8 +113,7 @@ class SlotWalker(wiring.Component):
 
         held = Signal(ParLayout())
         following, next_row = Signal(PAR_INDEX_BITS), Signal(PAR_INDEX_BITS)
-        """The next PAR elements in this row and in the next, computed ahead because ``step`` is known
-        late."""
+        """The next PAR elements in this row and the next. ``step`` is known too late to compute them."""
         m.d.comb += self.par_index.eq(held.par)
         done = Signal()
         m.d.comb += done.eq(self.step & self.finished & slot.inside & element_last)
@@ -144,7 +142,7 @@ class SlotWalker(wiring.Component):
 
     def _takes(self, m: Module, done: Value) -> Value:
         """Return whether the STORE has used its residual: after each element, or after the last beat if it
-        holds one."""
+        holds it."""
         if not self._config.res_mul:
             return done & self.adds
         (product,) = (number for number, kind in enumerate(self._kinds) if kind.memory == Finishing.MUL)
@@ -156,14 +154,12 @@ class SlotWalker(wiring.Component):
 
 
 class RequantizeLanes(wiring.Component):
-    """The requantization lanes.
+    """A cycle with ``advance`` requests a ``slot``. In the next such cycle ``sums``, ``par`` and ``res`` are
+    its operands. ``post_depth`` such cycles later, ``result`` holds its bytes, with residuals if ``adds`` is
+    set then. With ``multiplies`` at the request, they are products. ``setting`` is constant meanwhile.
 
-    A cycle with ``advance`` requests a ``slot``. In the next such cycle ``sums``, ``par`` and ``res`` are its
-    operands. ``post_depth`` such cycles later, ``result`` holds its bytes, with residuals if ``adds`` is set
-    then. With ``multiplies`` at the request, they are products. ``setting`` is constant meanwhile.
-
-    On machines with tables, the slot's results pass through element ``table - 1`` of TAB, unless ``table`` is
-    0. Lane ``n`` reads its own copy through ``tab_n``.
+    With tables, the results pass through element ``table - 1`` of TAB, unless ``table`` is 0. Lane ``n``
+    reads its own copy through ``tab_n``.
     """
 
     def __init__(self, config: Config) -> None:
@@ -232,7 +228,6 @@ class RequantizeLanes(wiring.Component):
         return m
 
     def _look_up(self, m: Module, lanes: Sequence[RequantizeLane]) -> None:
-        """Address the word of each lane's byte, and choose the entry one cycle later."""
         config = self._config
         table: Value = self.table
         before = stages_before_look_up(config.post_stages, multiplies=bool(config.res_mul))

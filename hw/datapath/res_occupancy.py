@@ -21,8 +21,8 @@ class ResOccupancy(wiring.Component):
     written. ``start`` starts the current instruction, ``written`` completes the oldest LOAD, ``retire`` the
     oldest STORE. ``begin`` is the next element to load.
 
-    Starts and retirements are known late. So comparisons for the current and the following instruction are
-    computed one cycle ahead, from the previous cycle's counts plus the latest changes.
+    Starts and retirements are known late, so comparisons for the current and the next instruction are
+    computed one cycle ahead.
     """
 
     def __init__(self, config: Config) -> None:
@@ -55,7 +55,6 @@ class ResOccupancy(wiring.Component):
         m.submodules.stores = stores = Queue(count, self._config.stores_in_flight)
         elements = self.elements[: len(Signal(count))]
         loaded, taken = Signal(count, name="loaded"), Signal(count, name="taken")
-        """Elements that the current instruction loads, and those it takes."""
         m.d.comb += [
             loaded.eq(Mux(self.is_load, elements, 0)),
             taken.eq(Mux(self.is_add, elements, 0)),

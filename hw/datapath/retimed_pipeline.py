@@ -9,8 +9,8 @@ from accel.core.pipeline_stages import spread
 
 
 def divide(stages: int, before: Sequence[int], after: Sequence[int]) -> int:
-    """Return how many of ``stages`` registers belong to the first of two pipelines in a row, whose steps are
-    ``before`` and ``after`` a fixed register. The longest path between registers is as short as possible."""
+    """Divide ``stages`` registers between the steps ``before`` and ``after`` a fixed register so that the
+    longest path is as short as possible. Return the number for the steps before."""
 
     def stretches(first: int) -> list[int]:
         return sorted([*_stretches(first, before), *_stretches(stages - first, after)], reverse=True)
@@ -31,11 +31,7 @@ class Pipeline:
     """``stages`` registers, distributed over steps of logic so that the longest path is as short as possible.
 
     All registers load in cycles with ``advance``. A value for a later step passes through every step in
-    between.
-
-    Args:
-        steps: relative delay of each call of :meth:`step`, and of the logic after the last.
-        stages: cycles from the first step's operands to the last step's results.
+    between. ``steps`` are relative delays of each call of :meth:`step`, and of the logic after the last.
     """
 
     def __init__(self, m: Module, *, steps: Sequence[int], stages: int, advance: ValueLike) -> None:
@@ -46,7 +42,6 @@ class Pipeline:
         self._registers = iter(behind)
 
     def step(self, **values: ValueLike) -> SimpleNamespace:
-        """Return the values after the registers of this step."""
         held = {name: self._wire(name, Value.cast(value)) for name, value in values.items()}
         for _ in range(next(self._registers)):
             held = {name: self._register(name, value) for name, value in held.items()}

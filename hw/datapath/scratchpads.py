@@ -1,7 +1,6 @@
 """Scratchpads: written by beats or whole elements, read by element or, for STOREs, by beat.
 
-Banks divide the elements by index so that a beat touches each at most once. A read takes a cycle and returns
-the data of earlier cycles.
+A beat touches each bank at most once. A read takes a cycle and returns the data of earlier cycles.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +24,11 @@ from accel.hw.datapath.transfer_memories import Kind, choose
 from accel.hw.datapath.word_layouts import bits_for_depth, log2, sram_bits
 
 UNORDERED = {"no_rw_check": 1}
-"""Attribute of memories of which nobody reads an element while it is written, because of tokens or
-forwarding. Synthesis then omits logic that would preserve the old word."""
+"""Attribute of memories whose elements nobody reads while they are written, so synthesis omits logic that
+would return the old word."""
 
 
 class Shape(Struct, frozen=True):
-    """The layout of a scratchpad."""
-
     element_bits: int
     depth: int
     banks: int
@@ -70,10 +67,8 @@ def scratchpad_shape(
 
 
 def words_of(holds: scratchpad_specs.Scratchpad, config: Config) -> tuple[int, int]:
-    """Return a scratchpad's number of words and the bytes of a word in software's format.
-
-    A word is an element, or a beat of a table. For example, eight tables are 256 words on a bus of 64 bits.
-    """
+    """Return a scratchpad's number of words, and the bytes of a word in software's format. A word is an
+    element, or a beat of a table."""
     depth, size = holds.depth(config), holds.held_bytes(config)
     if not holds.is_table:
         return depth, size
@@ -98,7 +93,7 @@ class ElementRead(wiring.Signature):
 
 
 class Access(wiring.Signature):
-    """Simulation's access to a scratchpad, seen from simulation.
+    """Access to a scratchpad, seen from simulation.
 
     ``preload`` writes ``preload_word`` to ``preload_index``. In the cycle after ``peek``, ``element`` is the
     one at ``peek_index``. Neither occurs while the unit works. Indices count words (:func:`words_of`).
@@ -119,7 +114,7 @@ class Access(wiring.Signature):
 
 
 class Write:
-    """One bank's write port, with an enable for each grain."""
+    """One bank's write port."""
 
     def __init__(self, shape: Shape, number: int, name: str = "write") -> None:
         self.enable = Signal(shape.grains, name=f"{name}_enable_{number}")
@@ -150,8 +145,7 @@ def bank_of(index: Value, banks: int) -> Value:
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """Conversion of DRAM values: whether they are unsigned, and the zero point to subtract if lanes are wide
-    enough."""
+    """Conversion of DRAM values. ``zero`` is the zero point to subtract if lanes are wide enough."""
 
     unsigned: Value
     zero: Value | None
@@ -184,7 +178,7 @@ def as_held(word: Value, pad: scratchpad_specs.Scratchpad, config: Config) -> Va
 
 
 def as_read(word: Value, pad: scratchpad_specs.Scratchpad, config: Config) -> Value:
-    """Convert an element from the scratchpad's format to software's."""
+    """The inverse of :func:`as_held`."""
     wide, narrow = bits_of(pad.held_dtype(config)), pad.lane_bits(config)
     if wide == narrow:
         return word
@@ -196,22 +190,18 @@ def _extend(value: Value, bits: int) -> Value:
 
 
 class Scratchpad(wiring.Component):
-    """One scratchpad.
+    """``beat_valid`` writes the elements of ``beat`` from ``data``, ``word_valid`` the whole element
+    ``word_index``. ``read_n`` and a tap's port read one element each. If two of them are in one bank, the
+    later tap's result is undefined. ``unsigned`` and ``zero``, where SET defines them, are constant while
+    beats arrive.
 
     Args:
         unit_kinds: as numbered by ``beat.kind``.
         copies: elements that can be read per cycle.
         paced: adds ``advance``, without which no element is read and read elements hold.
         circular: the first element follows the last. A transfer writes at most all elements.
-        taps: names of elements that can be read together with element 0, from other ones of at least
-            ``tap_banks`` banks.
-        late: delays writes by a cycle, for registers in front of the block RAMs.
-        probes: count the writes, in simulation.
-
-    ``beat_valid`` writes the elements of ``beat`` from ``data``, ``word_valid`` the whole element
-    ``word_index``. ``read_n`` and a tap's port read one element each. If two of them are in one bank, the
-    later tap's result is undefined. ``unsigned`` and ``zero``, where SET defines them, are constant while
-    beats arrive.
+        taps: names of elements that can be read together with ``read_0``, from other banks.
+        late: delays writes by a cycle.
     """
 
     def __init__(
@@ -330,7 +320,7 @@ class Scratchpad(wiring.Component):
         """Register a follower of the write ports."""
 
     def _read(self, m: Module, writes: list[Write], indices: Sequence[Value], copy: int) -> list[Value]:
-        """A bank serves the first index that lies in it."""
+        """Read from each bank the first index that lies in it."""
         shape = self.layout
         elements = []
         for number, write in enumerate(writes):

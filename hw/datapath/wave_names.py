@@ -29,7 +29,6 @@ from accel.core.token_rules import WORKERS
 from accel.hw.datapath.word_layouts import view
 
 STATES = ("idle", "busy", "memory", "token")
-"""The states that a unit's cycle counters count."""
 NOTHING = "-"
 
 
@@ -56,7 +55,7 @@ def mnemonics(
 
 
 LENGTH = max(len(name) for _, _, name in mnemonics(CLASSES, VARIANTS))
-"""Characters of a name: those of the longest one of VTA's. Longer names of other operations are cut."""
+"""Characters of VTA's longest name. Longer names of other operations are cut."""
 
 
 _STATE_LENGTH = max(map(len, STATES))
@@ -71,7 +70,7 @@ def named_signals() -> Iterator[tuple[str, int]]:
 
 
 def ascii_code(text: str, length: int) -> int:
-    """Return text as a number: ASCII, first character highest, padded with blanks."""
+    """Return ASCII as a number: first character highest, padded with blanks."""
     return int.from_bytes(text.ljust(length).encode("ascii"), "big")
 
 

@@ -22,8 +22,7 @@ GAP_BITS = PAD_BITS + 1
 _PADDED_BITS = SIZE_BITS + 2
 """Width of a size plus both sides' pads: two additions."""
 RUN_BITS = _PADDED_BITS + PAD_BITS
-"""Width of the number of pad words before or after the data: at most twice the rows that a pad field
-counts."""
+"""Width of the number of pad words before or after the data: at most twice a pad field's rows."""
 SPAN_BITS = 2 * _PADDED_BITS
 """Width of the elements of a padded box, and of the DRAM elements that a transfer spans."""
 
@@ -60,7 +59,7 @@ def sram_bits(config: Config) -> int:
 
 
 class ProductsLayout(data.StructLayout):
-    """Products of a LOAD's or STORE's sizes, in scratchpad elements except for ``rows``."""
+    """Products of a transfer's sizes, in scratchpad elements except for ``rows``."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -99,8 +98,8 @@ class PlacedLayout(data.StructLayout):
 
 
 class MovesLayout(data.StructLayout):
-    """The moves of a LOAD or STORE, 0 for other instructions: its memory's ``kind``, and whether it has
-    ``data``, ``pads``, and any scratchpad elements (``some``)."""
+    """The moves of a LOAD or STORE: its memory's ``kind``, and whether it has ``data``, ``pads``, and any
+    scratchpad elements (``some``). They are 0 for other instructions."""
 
     def __init__(self, config: Config) -> None:
         super().__init__({"kind": kind_bits(config), "data": 1, "pads": 1, "some": 1})
@@ -142,12 +141,8 @@ def measure(m: Module, transfer: Any, *, padded: Value | None = None) -> data.Vi
 def multiply_out(
     m: Module, transfer: Any, *, padded: Value | None = None, sizes: data.View | None = None
 ) -> data.View:
-    """Return the products that starting a LOAD or STORE needs, combinationally.
-
-    Args:
-        padded: whether the pad fields mean pads. None: always.
-        sizes: the result of :func:`measure`, if known.
-    """
+    """Return the products of a LOAD's or STORE's sizes, combinationally. ``padded``: whether the pad fields
+    mean pads. None: always."""
     products = Signal(ProductsLayout())
     if sizes is None:
         sizes = measure(m, transfer, padded=padded)
@@ -186,7 +181,6 @@ def add_up(m: Module, transfer: Any, products: data.View, *, padded: Value | Non
 
 
 def place(m: Module, transfer: Any, box: data.View, config: Config) -> data.View:
-    """Return the box in the form that queues store."""
     placed = Signal(PlacedLayout(config))
     m.d.comb += [getattr(placed, name).eq(getattr(box, name)) for name, _ in PlacedLayout(config)]
     with m.If(box.elements[sram_bits(config) :].any()):

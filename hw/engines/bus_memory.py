@@ -14,7 +14,7 @@ from accel.image.dram import Dram
 OKAY = 0
 SLVERR = 2
 _LATEST = 64
-"""Upper limit (exclusive) of hostile memory's random delay of an answer, in cycles."""
+"""Upper limit (exclusive) of hostile memory's random delays, in cycles."""
 
 
 class Burst(Struct):
@@ -33,7 +33,7 @@ class ReadBeat(Struct):
 
 @dataclass
 class Memory:
-    """The memory at the AXI port. In each cycle, :meth:`offer` sets its signals, then ``*_taken`` report the
+    """The memory at the AXI port. In each cycle, :meth:`offer` sets its signals, then ``*_taken`` report
     transfers."""
 
     config: Config
@@ -61,7 +61,7 @@ class Memory:
         return not self.behaviour.hostile or self._toss()
 
     def offer(self) -> None:
-        """Offer a beat of read data and a write response until they are accepted."""
+        """Offer a read beat and a write response until they are accepted."""
         if self.beat is None and self._reads and self._reads[0].earliest <= self.now and self.ready():
             burst = self._reads[0]
             bad = burst.ordinal == self.behaviour.bad_read and burst.done == self.behaviour.bad_beat

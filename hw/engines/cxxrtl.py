@@ -32,8 +32,8 @@ template <size_t Bits> void copy_out(const cxxrtl::wire<Bits> &w, uint8_t *bytes
 }
 """
 
-# Without waves, a cycle is one evaluation: inputs are set, the clock has risen, and until commit() registers
-# still show this cycle's values. The design must have no feedback between signals.
+# Without waves, a cycle is one evaluation: inputs are set, the clock has risen, and registers show this
+# cycle's values until commit(). The design must have no feedback between signals.
 _BODY = """\
     cxxrtl_design::p_accel__sim top;
 
@@ -105,7 +105,7 @@ _BODY = """\
 def cxxrtl(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
     flags = [f"-O{optimize}", "-DNDEBUG", f"-I{_runtime()}", *(["-DWAVES"] if wave else [])]
     if optimize == 0:
-        # inlining, which CXXRTL's header forces even without optimization, takes three times the compile time
+        # CXXRTL's header forces inlining even without optimization, which triples the compile time
         flags.append("-D__always_inline__=__unused__")
 
     def generate(config: Config, folder: Path) -> Sequence[model_cache.Source]:

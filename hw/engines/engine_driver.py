@@ -36,7 +36,7 @@ _FIRST_SLICE = 2000
 _DRAINED = 1 << 14
 """Cycles after which memory has answered everything, if it ever does."""
 _GRACE = 1 << 20
-"""Cycles that a run may take beyond ``max_cycles`` for its last bursts."""
+"""Cycles beyond ``max_cycles`` for a run's last bursts."""
 
 
 def empty_contents(config: Config) -> Contents:
@@ -45,7 +45,7 @@ def empty_contents(config: Config) -> Contents:
 
 
 def in_words(contents: Contents, config: Config) -> Contents:
-    """Return scratchpad contents in the form of :func:`empty_contents`."""
+    """Return contents in the form of :func:`empty_contents`."""
     return tuple(
         np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(words_of(pad, config))
         for array, pad in zip(contents, scratchpads_of(config).values(), strict=True)
@@ -59,7 +59,7 @@ class Engine(ABC):
     observed = True
     """Whether events can be recorded."""
 
-    # --- what engines provide ----------------------------------------------------------------------
+    # --- provided by engines -----------------------------------------------------------------------
 
     @abstractmethod
     def configure(self, config: Config, behaviour: Behaviour) -> None:
@@ -82,7 +82,7 @@ class Engine(ABC):
         """Return the token counters."""
 
     def accesses(self) -> dict[str, int]:
-        """Return access counts since the start of the last run, by the names of
+        """Return access counts of the last run, by the names of
         :func:`~accel.core.access_names.access_names`.
 
         Raises:
@@ -112,7 +112,7 @@ class Engine(ABC):
 
         Raises:
             HardwareError: the machine violated a rule of the bus.
-            ProgramError: the wave file cannot be written further. It is deleted.
+            ProgramError: the wave file could not be written. It is deleted.
         """
 
     @abstractmethod
@@ -135,7 +135,7 @@ class Engine(ABC):
             ProgramError: the wave file could not be completed. It is deleted.
         """
 
-    # --- what follows from that --------------------------------------------------------------------
+    # --- common ------------------------------------------------------------------------------------
 
     def __enter__(self) -> "Engine":
         return self
@@ -217,14 +217,14 @@ class Engine(ABC):
         )
 
     def clear(self) -> None:
-        """Clear tokens and status, as software does between runs."""
+        """Clear tokens and status between runs."""
         self._set(control=REGISTERS["control"].bit("clear"))
 
     def give_up(self) -> None:
         """Abandon the current run, whether or not memory answers. Late answers are dropped.
 
         Raises:
-            HardwareError: the bus does not accept the offered addresses or beats. Only a reset helps.
+            HardwareError: the bus does not accept offered addresses or beats. Only a reset helps.
         """
         self._set(control=REGISTERS["control"].bit("stop"))
         if not self.advance(_DRAINED):

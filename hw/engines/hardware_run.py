@@ -18,8 +18,6 @@ from accel.image.test_scenario import Tokens
 
 
 class RecordKind(IntEnum):
-    """Kinds of records of the observation ports."""
-
     PUSH = 0
     """A dispatch. Value: its unit."""
     START = 1
@@ -39,7 +37,6 @@ RECORD = np.dtype(
 Records = npt.NDArray[np.void]
 
 NEVER = (1 << 64) - 1
-"""An ordinal or limit that is never reached."""
 
 
 class Behaviour(Struct, frozen=True, kw_only=True):
@@ -50,7 +47,7 @@ class Behaviour(Struct, frozen=True, kw_only=True):
         bad_read: the read burst, from 0, whose beat ``bad_beat`` has an error response.
         bad_write: the write burst with an error response.
         short_read: the read burst whose RLAST comes one beat early.
-        surplus_read: the read burst whose RLAST comes one beat late.
+        surplus_read: the one whose RLAST comes one beat late.
     """
 
     hostile: bool = False
@@ -63,7 +60,7 @@ class Behaviour(Struct, frozen=True, kw_only=True):
 
 
 class HardwareRun(Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """The end of a run, the counters, and the records.
+    """A run's end, counters and records.
 
     Attributes:
         cycles: up to the last event, or before the error that ended the run.

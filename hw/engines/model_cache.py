@@ -33,7 +33,7 @@ from accel.core.config import Config
 NATIVE = Path(__file__).resolve().parent / "native"
 _HARDWARE = Path(__file__).parents[1]
 _DECLARATIONS = Path(units.__file__).parent
-"""The machine's definition, from which the hardware is derived."""
+"""The definition from which the hardware is derived."""
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -42,11 +42,10 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 Generate = Callable[[Config, Path], Sequence[Source | Path]]
-"""Writes a model's C++ files into a folder. Returns the files to compile, and existing objects."""
+"""Writes a model's C++ files to a folder. Returns the files to compile, and existing objects."""
 
 
 def cache_folder() -> Path:
-    """Return the folder of models: ``accel/rtl`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "accel" / "rtl"
 
@@ -75,7 +74,6 @@ def _digest(files: Sequence[Path]) -> str:
 
 
 def compiler() -> str:
-    """Return ``$CXX``, or the first of g++, c++ and clang++."""
     wanted = os.environ.get("CXX")
     for name in [wanted] if wanted else ["g++", "c++", "clang++"]:
         found = shutil.which(name)
@@ -107,8 +105,8 @@ def model(
     *,
     libraries: Sequence[str] = (),
 ) -> Path:
-    """Return a model's shared library, built if it is not in the cache. The versions of the Python
-    ``packages`` are part of the key."""
+    """Return a model's shared library, built if it is not in the cache. The key includes the versions of
+    Python ``packages``."""
     if not sys.platform.startswith("linux"):
         raise EngineError(f"the engine {engine} runs on Linux only; use the engine pysim")
 
@@ -150,7 +148,7 @@ def model(
 
 
 def library_object(source: Path, flags: Sequence[str], package: str) -> Path:
-    """Return an object of an engine's library, which all models share."""
+    """Return an object of an engine's library, shared by all models."""
     headers = _digest(sorted(NATIVE.rglob("*.h")))  # some of our headers replace the library's
     identity = {
         "path": str(source),

@@ -67,7 +67,7 @@ def open_engine(
         name: by default the first engine that can write the wave file.
         optimize: the C++ compiler's optimization level, by default ``$ACCEL_OPTIMIZE``, or 3, or 2 with
             waves.
-        wave: a VCD or FST file to write. A save file for GTKWave is written next to it, unless one exists.
+        wave: a VCD or FST file to write, with a save file for GTKWave next to it, unless one exists.
 
     Raises:
         EngineError: no such engine or level, it cannot write such waves, or the model cannot be built.

@@ -42,11 +42,11 @@ class PysimEngine(Engine):
         self._pads = tuple(scratchpads_of(config))
         self._inputs: dict[str, int] = {}
         self._lite: set[str] = set()
-        """Pending parts of a transfer on the control port."""
+        """Pending parts of a control transfer."""
         self._answer = (0, OKAY)
         self._watched: tuple[str, ...] = ()
         self._shown: tuple[int, ...] = ()
-        """The watched ports in this cycle."""
+        """Values of the watched ports."""
         self._noted: list[tuple[int, int, int, int, int]] = []
         self._recording = self._started = self._running = False
         self._violation: HardwareError | None = None

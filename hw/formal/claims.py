@@ -26,10 +26,8 @@ from accel.hw.formal.open_component import Opened
 class Claims(Elaboratable):
     """A component, assumptions about its inputs, and claims that hold in every cycle.
 
-    Inputs have any value that no assumption excludes. The only reset is before the first cycle.
-
-    Attributes:
-        inside: the component with access to its internal signals.
+    Inputs have any value that no assumption excludes. The only reset is before the first cycle. ``inside``
+    gives access to the component's internal signals.
     """
 
     def __init__(self, component: wiring.Component) -> None:
@@ -78,12 +76,11 @@ class Claims(Elaboratable):
         return self.undriven(Signal(shape, name=name))
 
     def undriven(self, signal: Signal) -> Signal:
-        """Let a signal without driver have any value in every cycle."""
         self._free.append(signal)
         return signal
 
     def cut(self, path: str) -> Signal:
-        """Remove a signal's driver: it may be anything in every cycle."""
+        """Remove a signal's driver: it may be anything in each cycle."""
         signal = self.inside.cut(path)
         self._free.append(signal)
         return signal
@@ -120,8 +117,8 @@ class Proof(Struct, frozen=True, kw_only=True):
     """A set of claims and how to prove them.
 
     Attributes:
-        depth: length of the induction. The claims are assumed in ``depth`` consecutive cycles and proven for
-            the next one. The first ``depth`` cycles are checked one by one.
+        depth: length of the induction. Claims are assumed in ``depth`` consecutive cycles and proven for the
+            next. The first ``depth`` cycles are checked one by one.
     """
 
     name: str

@@ -11,11 +11,8 @@ from amaranth.lib.wiring import Flow
 
 
 class Opened(Elaboratable):
-    """A component, elaborated once, with the names of its signals and submodules.
-
-    A submodule's signals are those that it drives, so an output is found in the submodule, an input in the
-    module around it.
-    """
+    """A component, elaborated once. A submodule's signals are those that it drives, so an output is found in
+    the submodule, an input in the module around it."""
 
     def __init__(self, component: wiring.Component) -> None:
         self.component = component
@@ -47,8 +44,7 @@ class Opened(Elaboratable):
         return found[0]
 
     def cell(self, path: str, index: Value) -> Signal:
-        """Return a memory row's contents in the same cycle, for example of ``queue.memory``. Rows beyond the
-        end hold anything."""
+        """Return a memory row's contents in the same cycle. Rows beyond the end hold anything."""
         memory = self._part(path.split("."))
         if not isinstance(memory, MemoryInstance):
             raise LookupError(f"{path!r} is not a memory")

@@ -17,7 +17,7 @@ from accel.hw.datapath.lane_values import lane_value, lane_values
 from accel.hw.formal.claims import Claims, Proof
 
 _LANES = 4
-"""Lanes of the row for operations that cross lanes."""
+"""Lanes for operations that cross lanes."""
 
 
 class OneLane(wiring.Component):
@@ -36,7 +36,7 @@ class OneLane(wiring.Component):
 
 
 def operations() -> Claims:
-    """Claim the result of each of VTA's operations for all operands."""
+    """Claim the result of each of VTA's operations."""
     config = NAMED["tiny"].override({"mul_slots": 1})
     lane = OneLane(config)
     claims = Claims(lane)
@@ -48,7 +48,7 @@ def operations() -> Claims:
 
 
 class OperationRow(wiring.Component):
-    """The hardware of one operation in a row of lanes, with its registers."""
+    """The hardware of one operation in a row of lanes."""
 
     def __init__(self, operation: Operation) -> None:
         self._operation = operation
@@ -79,7 +79,7 @@ class OperationRow(wiring.Component):
 
 
 class _Product(Struct, frozen=True):
-    """An arbitrary value in place of a product, and one for other factors."""
+    """Arbitrary values in place of a product, and for other factors."""
 
     left: Value
     right: Value
@@ -91,7 +91,7 @@ def one_operation(operation: Operation) -> Claims:
     """Claim an operation's result after its stages, in which the operands are constant.
 
     No solver can multiply 32 by 32 bits. So an arbitrary value replaces each product of the declaration, and
-    the hardware's product of the same factors is this value.
+    the hardware's product of the same factors.
     """
     row = OperationRow(operation)
 

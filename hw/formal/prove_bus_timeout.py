@@ -1,4 +1,4 @@
-"""Proof that the bus timeout fires after exactly the configured number of quiet cycles."""
+"""Proof about the bus timeout."""
 
 from amaranth.hdl import Mux
 

@@ -9,7 +9,7 @@ from accel.hw.formal.claims import Claims, Proof
 
 
 def registers() -> Claims:
-    """Claims for complete runs, and settings that only software changes."""
+    """Claims for complete runs, and constant settings."""
     component = Control(NAMED["tiny"])
     claims = Claims(component)
     inside = claims.inside
@@ -17,7 +17,6 @@ def registers() -> Claims:
     read = Cat(component.s_axi_rdata, component.s_axi_rresp)
     steady(claims, "R", component.s_axi_rvalid, component.s_axi_rready, read)
 
-    # Each request gets one response.
     answers = {"b": ("aw", "w"), "r": ("ar",)}
     parts = {"aw": "address_there", "w": "data_there", "ar": "asked"}
     for answer, questions in answers.items():
@@ -35,7 +34,6 @@ def registers() -> Claims:
 
     claims.lemma("a read is either requested or answered", ~(inside.signal("asked") & component.s_axi_rvalid))
 
-    # Start and abandonment of runs.
     begun = component.running | component.start
     offering = claims.before(component.offering)
     claims.claim(
@@ -47,7 +45,6 @@ def registers() -> Claims:
         ~component.clear | ((~claims.before(begun) | claims.before(component.draining)) & ~offering),
     )
 
-    # The status after a run.
     done, interrupt = inside.signal("done"), inside.signal("interrupt")
     begins = component.start | component.clear
     claims.claim("done stays until software clears it", ~claims.before(done) | done | begins)

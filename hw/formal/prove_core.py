@@ -44,10 +44,8 @@ def core(config: Config) -> Claims:
 
 
 def _offers(claims: Claims) -> None:
-    """Claim that a register reports an abandoned run's offers one cycle late.
-
-    A complete run has none, as the proofs of "progress" claim.
-    """
+    """Claim that a register reports an abandoned run's offers one cycle late. A complete run has none, as the
+    proofs of "progress" claim."""
     inside = claims.inside
     going, running, halted, settled, since = (
         inside.signal(f"ending.{name}") for name in ("going", "running", "halted", "settled", "since")

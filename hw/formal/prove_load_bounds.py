@@ -1,4 +1,4 @@
-"""Proof that LOADs write only inside their range of the scratchpad."""
+"""Proof that LOADs write only inside their scratchpad range."""
 
 from functools import partial
 

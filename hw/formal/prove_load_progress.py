@@ -10,15 +10,12 @@ from accel.hw.units.in_flight import RangeLayout
 from accel.hw.units.load_executor import LoadExecutor
 
 _TOTAL_BITS = 8
-"""Width of a transfer's number of beats, on which nothing depends."""
+"""Width of a transfer's number of beats. Nothing depends on it."""
 
 
 def loads(config: Config, unit: Unit) -> Claims:
-    """Claim progress of a unit's loader, on a bus that delivers all requested beats.
-
-    The walkers over bursts and beats belong to any transfer with the same number of beats in both, as the
-    proofs of "ends" claim.
-    """
+    """Claim progress of a unit's loader, on a bus that delivers all requested beats. Any transfer has the
+    same number of beats in both walkers, as the proofs of "ends" claim."""
     shared = unit is Unit.STORE
     depth = 1 if unit is Unit.COMPUTE else config.loads_in_flight
     component = LoadExecutor(kinds_of(Load, unit, config), depth, config, shared=shared)
@@ -52,8 +49,8 @@ def loads(config: Config, unit: Unit) -> Claims:
 def _as_many_beats(
     claims: Claims, component: LoadExecutor, depth: int
 ) -> tuple[Signal, list[tuple[Value, Signal]]]:
-    """Claim that the numbers of requested and arrived beats are equal. Return the beats that the bus owes,
-    and the transfers whose beats come after others'."""
+    """Claim that as many beats are requested as arrive. Return the beats that the bus owes, and the transfers
+    whose beats come after others'."""
     inside = claims.inside
     read = component.read
     requesting, granted, beat = read.valid, read.granted, read.beat_valid

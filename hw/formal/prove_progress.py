@@ -1,5 +1,4 @@
-"""Proofs of progress: each unit waits only for work that has begun, and otherwise starts the next
-instruction. docs/explain/verification.md argues from here that every run ends."""
+"""Proofs of progress, from which docs/explain/verification.md argues that every run ends."""
 
 from functools import partial
 
@@ -31,12 +30,12 @@ _SMALL = {
     "store_queue": 2,
     "dispatch_stages": 2,
 }
-"""Enough transfers and bursts in flight that one can overtake another."""
+"""Enough transfers and bursts that one can overtake another."""
 CONFIGS = {name: NAMED[name].override(_SMALL) for name in ("tiny", "tiny-int8", "tiny-npu")}
 
 
 def fetch(config: Config) -> Claims:
-    """Claims for fetch, from the first start on, on a bus that delivers all requested beats."""
+    """Claims from the first start on, on a bus that delivers all requested beats."""
     component = Fetch(config)
     claims = Claims(component)
     inside = claims.inside

@@ -1,4 +1,4 @@
-"""Proof that queue entries describe correctly what a LOAD or STORE moves."""
+"""Proof that queue entries describe LOADs and STOREs correctly."""
 
 from functools import partial
 from typing import Any
@@ -25,7 +25,6 @@ def entry_checks(entry: Any, unit: Unit, config: Config) -> tuple[Value, Value]:
 
 
 def entries(config: Config) -> Claims:
-    """Claims for all entries, whatever fetch pushes."""
     component = Dispatch(config)
     claims = Claims(component)
     for unit in WORKERS:

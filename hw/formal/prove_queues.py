@@ -1,4 +1,4 @@
-"""Proofs about queues: bounds, order, and the contents of every place."""
+"""Proofs about queues."""
 
 from functools import partial
 from typing import Any
@@ -42,7 +42,7 @@ def queue(depth: int) -> Claims:
 
 
 def head_queue(depth: int) -> Claims:
-    """Claims for a queue with its head in registers and reserved places."""
+    """Claims for a ``ReservedQueue``."""
     component = ReservedQueue(8, depth)
     claims = Claims(component)
     inside = claims.inside
@@ -66,7 +66,6 @@ def head_queue(depth: int) -> Claims:
 
 
 def led_queue(depth: int) -> Claims:
-    """Claims for a queue with its head in registers, whose user counts its entries."""
     component = RegisteredHeadQueue(8, depth)
     claims = Claims(component)
     valid, push, pop = component.valid, component.push, component.pop

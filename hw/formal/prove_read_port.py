@@ -1,4 +1,4 @@
-"""Proofs about the read port: AXI rules of AR, bursts in flight, and the readers of beats."""
+"""Proofs about the read port."""
 
 from functools import partial
 
@@ -44,7 +44,6 @@ def read_port(config: Config) -> Claims:
     )
     claims.claim("at most one reader takes a beat", (beats & (beats - 1))[: len(channels)] == 0)
 
-    # Beats of the oldest burst that have arrived.
     come, length = claims.register(range(1 << BEATS_BITS), "beats_come"), component.burst.beats
     most = (1 << BEATS_BITS) - 1
     more = Mux(come == most, most, come + 1)

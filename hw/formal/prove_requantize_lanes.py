@@ -1,8 +1,8 @@
-"""Proofs that a requantization lane computes its declaration: rounding, shifts and bounds.
+"""Proofs that a requantization lane computes its declaration.
 
 A solver cannot multiply 24 by 24 bits. So arbitrary values replace the products, and the logic before and
 after them is compared with the declaration's parts in ``accel.core.requantize``. Likewise, rounding is proven
-for any shifted number, apart from the shift.
+for any shifted number.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,10 +34,10 @@ from accel.hw.formal.claims import Claims, Proof
 
 _BYTE_BITS = 8
 _WORD_BITS = 64
-"""Bits of a table's words in the proof, as on a bus of 64 bits."""
+"""Bits of a table's words, as on a bus of 64 bits."""
 _PRODUCT = lane_input("product", 2 * MULTIPLIER_BITS, signed=False)
 _FURTHEST = MULTIPLIER_BITS + 2
-"""A shift right by this amount makes any number of that width smaller than one half."""
+"""This shift right makes any number of that width smaller than one half."""
 _BOUNDS = ("zero", "low", "high")
 _TOTAL = wrapped(lane_input("acc") + lane_input("bias"), ACC_BITS)
 
@@ -70,7 +70,6 @@ def _lengths(claims: Claims, lane: RequantizeLane) -> Iterator[tuple[int, Value,
 
 
 def before_product() -> Claims:
-    """Claim the 24 leading bits of a sum with its bias."""
     lane = RequantizeLane(0)
     claims = Claims(lane)
     significand, _ = leading_bits(_TOTAL)
@@ -85,7 +84,7 @@ def before_product() -> Claims:
 
 
 def of_product() -> Claims:
-    """Claim the 24 leading bits and the shift of any product of two significands, or of zero."""
+    """Claim the 24 leading bits and the shift, for any product of significands or zero."""
     lane = RequantizeLane(0)
     claims = Claims(lane)
     product = claims.cut("product")
@@ -106,7 +105,6 @@ def of_product() -> Claims:
 
 
 def of_single() -> Claims:
-    """Claim integer part, half and sticky bit of any 24 leading bits shifted by any amount."""
     lane = RequantizeLane(0)
     claims = Claims(lane)
     single, shift = claims.cut("single"), claims.cut("shift")
@@ -120,7 +118,7 @@ def of_single() -> Claims:
 
 
 def of_factors() -> Claims:
-    """Claim the factors of an addition's multipliers, for any two bytes."""
+    """Claim the factors of an addition's multipliers."""
     lane = RequantizeLane(0, multiplies=True)
     claims = Claims(lane)
     claims.cut("shifted")
@@ -145,7 +143,7 @@ def of_factors() -> Claims:
 
 
 def of_products() -> Claims:
-    """Claim the sum that is divided, for any products of factors and multipliers."""
+    """Claim the sum that is divided, for any products."""
     lane = RequantizeLane(0, multiplies=True)
     claims = Claims(lane)
     left, right = claims.cut("left"), claims.cut("right")
@@ -168,7 +166,6 @@ def of_products() -> Claims:
 
 
 def of_total(multiplies: bool) -> Claims:
-    """Claim the same for any sum of two products and an offset."""
     lane = RequantizeLane(0, multiplies=multiplies)
     claims = Claims(lane)
     total, quotient = claims.cut("total"), claims.inside.signal("quotient")
@@ -179,7 +176,6 @@ def of_total(multiplies: bool) -> Claims:
 
 
 def of_parts(multiplies: bool) -> Claims:
-    """Claim the result for any integer part, half and sticky bit."""
     lane = RequantizeLane(0, multiplies=multiplies)
     claims = Claims(lane)
     claims.claim("requantized", lane.adds | (lane.result == _requantized_value(claims, lane)))
@@ -197,7 +193,7 @@ def _requantized_value(claims: Claims, lane: RequantizeLane) -> Signal:
     shifted, beyond = claims.cut("shifted"), claims.cut("beyond")
     single = lane_input("single", MULTIPLIER_BITS + 1, signed=False)
     node = scaled(single, lane_input("beyond", 1), lane_input("negative", 1, signed=False), BOUNDS)
-    # A shift of -1 makes a single of 1 saturate. The quotient itself comes from the parts.
+    # A shift of -1 makes a single of 1 saturate. The quotient comes from the parts.
     inputs: dict[str, Value] = {name: getattr(lane.range, name) for name in _BOUNDS}
     inputs |= {"beyond": -beyond.as_signed(), "single": Const(1)}
     inputs["negative"] = _declared(claims, "negative", _TOTAL < 0, _sums(lane))
@@ -205,7 +201,7 @@ def _requantized_value(claims: Claims, lane: RequantizeLane) -> Signal:
 
 
 def of_look_up() -> Claims:
-    """Claim the byte that addresses a table, and the result one cycle later, for any word of the table."""
+    """Claim the byte that addresses a table, and the result one cycle later, for any word."""
     lane = RequantizeLane(0, multiplies=True, word_bits=_WORD_BITS)
     claims = Claims(lane)
     claims.assume(lane.advance)

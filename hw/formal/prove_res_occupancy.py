@@ -11,7 +11,7 @@ _CONFIG = NAMED["tiny-int8"].override({"loads_in_flight": 2, "stores_in_flight":
 
 
 def residuals() -> Claims:
-    """Claims for a store unit that starts LOADs when RES has space, and STOREs when it has their elements."""
+    """Claims for a store unit that starts LOADs with ``room``, and STOREs whose elements are ``there``."""
     component = ResOccupancy(_CONFIG)
     claims = Claims(component)
     depth = RES.depth(_CONFIG)

@@ -1,7 +1,7 @@
-"""Proofs of termination: with every step, less of a transfer or an instruction remains.
+"""Proofs of termination: every step leaves less of a transfer or an instruction.
 
-The remainder is a number: the remaining rows or loops, then the remainder of the current one. Its width, that
-of the registers together, bounds the number of steps.
+The remainder is a number: the remaining rows or loops, then the current one's remainder. Its width bounds the
+number of steps.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ _MUL_SLOTS = 5
 
 
 class _Walkers(wiring.Component):
-    """The burst walker and the beat walker over the same sequence of transfers.
+    """A burst walker and a beat walker over the same transfers.
 
     ``start`` begins ``rows``. ``step`` advances by a beat, and by its burst with the burst's last beat. A
     walker's output depends only on its steps, so bursts may be requested ahead of their beats.
@@ -150,7 +150,7 @@ def transfers(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
 
 
 def gets_less(claims: Claims, name: str, there: Value, step: Value, left: Value) -> None:
-    """Claim that a ``step`` makes ``left`` of something that is ``there`` smaller, and that it stays there
+    """Claim that a ``step`` makes ``left`` of something ``there`` smaller, and that it stays there
     otherwise."""
     stepped = claims.before(step)
     claims.claim(f"{name}: each step leaves less work", ~stepped | (there & (left < claims.before(left))))

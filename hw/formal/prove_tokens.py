@@ -1,4 +1,4 @@
-"""Proof that the token counters count correctly, and never wrap."""
+"""Proof about the token counters."""
 
 from amaranth.hdl import Mux
 

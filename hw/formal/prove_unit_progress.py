@@ -81,7 +81,7 @@ def compute_unit(config: Config) -> Claims:
     )
     claims.lemma("every instruction in the pipeline is in flight", count >= in_pipeline + finishing)
     quiet = claims.register(range(len(stages) + 3), "quiet")
-    """Consecutive cycles in which the sequencer has no slot although something is in flight."""
+    """Consecutive cycles without a slot although something is in flight."""
     idle = ~active & (count != 0) & ~control.flush
     claims.follows(quiet, Mux(idle, Mux(quiet == len(stages) + 2, quiet, quiet + 1), 0))
     claims.lemma("SET and FINISH start with an empty pipeline", ~sound | ~finishing | (quiet == 0))

@@ -1,4 +1,4 @@
-"""Proofs about the write channels: W brings the beats that AW announces, and open bursts are limited."""
+"""Proofs about the write channels."""
 
 from functools import partial
 
@@ -29,7 +29,6 @@ def writes(config: Config) -> Claims:
         claims.rely(right)
     claims.queue("responses", config.outstanding)
 
-    # Responses belong to bursts that were sent.
     sent = claims.register(range(config.outstanding + 2), "sent")
     claims.follows(sent, sent + (written & component.wlast) - component.bvalid)
     claims.assume((sent != 0) | ~component.bvalid)

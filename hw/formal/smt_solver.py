@@ -20,7 +20,7 @@ _STEPS = (
 )
 _FAILED = re.compile(r"Assert failed in top: (\S+)")
 _CHECK = re.compile(r'cell \$check (\S+)\n\s*parameter \\FORMAT "(.*)"')
-"""An assertion in RTLIL: the cell by which yosys-smtbmc names it, and its message."""
+"""An assertion in RTLIL: the cell that yosys-smtbmc names, and its message."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     Attributes:
         failed: properties that do not hold in the first cycles, or else those that induction cannot prove.
-        seconds: time of the solver and of the translation.
+        seconds: time of solver and translation.
     """
 
     proof: Proof

@@ -1,6 +1,5 @@
-"""The compute unit. docs/explain/hardware.md lists the stages of its pipeline for GEMM, MAC and ALU.
-Registers are named after their cycle. It also executes LOADs of micro-ops and accumulators, SET and
-FINISH."""
+"""The compute unit. docs/explain/hardware.md lists its pipeline's stages for GEMM, MAC and ALU. Registers are
+named after their cycle. It also executes LOADs of micro-ops and accumulators, SET and FINISH."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -40,7 +39,7 @@ from accel.hw.units.unit_interfaces import ELSEWHERE, OperandReads, unit_ports
 
 
 class Compute(wiring.Component):
-    """The compute unit, with the micro-op scratchpad and the accumulators."""
+    """The compute unit, with micro-op scratchpad and accumulators."""
 
     def __init__(self, config: Config, probes: AccessProbes | None = None) -> None:
         self._config = config
@@ -94,7 +93,7 @@ class Compute(wiring.Component):
     def _start(
         self, m: Module, sequencer: Sequencer, loader: LoadExecutor, flight: Queue, finished: Value
     ) -> None:
-        """Start the queue's head, and retire in order. FINISH and SET use neither pipeline nor loader."""
+        """FINISH and SET use neither pipeline nor loader."""
         config = self._config
         issue, entry, retirement = self.issue, self.issue.entry, self.retirement
         common = view(Instruction, config, entry.word)
@@ -169,7 +168,6 @@ class Compute(wiring.Component):
         config = self._config
         operation, dst, src = self._indices(m, sequencer, uops)
 
-        # Cycle s + 4: products, then the adder tree, for GEMM and MAC.
         m.submodules.core = core = GemmCore(config)
         for name in self.operands.signature.members:
             m.d.comb += getattr(core, name).eq(getattr(self.operands, name).element)
@@ -192,7 +190,6 @@ class Compute(wiring.Component):
         if self._probes is not None:
             self._count(m, self._probes, before)
 
-        # Operands include results of the three preceding micro-ops that memory does not show yet.
         operating = self._delay(m, operation, "operating")
         writing = self._delay(m, operating, "writing")
         operating_dst, writing_dst = Signal(sram_bits(config)), Signal(sram_bits(config))
@@ -381,7 +378,7 @@ class _Changing(Struct, frozen=True, kw_only=True):
     Attributes:
         latest, latest_dst: whether the micro-op in the operation stage writes, and where. Its result is
             ``written`` in the next cycle and ``earlier`` in the one after.
-        before, before_dst: the same for the preceding micro-op, whose result is ``written`` now.
+        before, before_dst: the same for the preceding one, whose result is ``written`` now.
     """
 
     latest: Value

@@ -11,17 +11,13 @@ from accel.core.isa import Unit
 from accel.hw.datapath.word_layouts import log2
 
 COUNTER_BITS = 48
-"""Width of the cycle and beat counters."""
 CLASSES = ("busy", "memory_stall", "token_stall")
 MOVED = ("read_bytes", "written_bytes")
 
 
 class CycleCounters(wiring.Component):
     """Counts for each unit the first set one of ``{unit}_is_busy``, ``_memory_stall`` and ``_token_stall``,
-    and bus beats as bytes.
-
-    ``counted`` and ``clear`` refer to the previous cycle, so the counted signals are delayed by one.
-    """
+    and bus beats as bytes. ``counted`` and ``clear`` refer to the previous cycle."""
 
     def __init__(self, config: Config) -> None:
         self._config = config

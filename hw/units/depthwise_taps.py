@@ -34,7 +34,7 @@ class DepthwiseTaps:
             m.d.sync += self.taps.eq(0)
 
     def indices(self, m: Module, operands: Any, sequencer: Sequencer, uop: Any) -> Value:
-        """Present the indices of all taps but the first. Return the last."""
+        """Present the indices of all taps but the first, and return the last."""
         highest = Signal(max(len(sequencer.src), len(self._reach)) + 1, name="src_last")
         held = Signal(len(highest), name="src_last_offset")
         reach = Mux(sequencer.operation.depthwise, self._reach, 0)

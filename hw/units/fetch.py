@@ -38,13 +38,10 @@ class _Arrived(data.StructLayout):
 
 
 class Fetch(wiring.Component):
-    """The fetch unit.
-
-    ``flush`` begins a program, and ``enable`` allows requests. ``waiting`` shows that the next instruction
+    """``flush`` begins a program, and ``enable`` allows requests. ``waiting`` shows that the next instruction
     has not arrived, ``more`` that there is one. Each unit has a reservation of its name, taken with each
     dispatched instruction. ``able`` shows that the next instruction would be dispatched if ``active`` were
-    set, ``fault`` is its fault. Neither depends on ``active``.
-    """
+    set, ``fault`` is its fault. Neither depends on ``active``."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -183,8 +180,8 @@ class Fetch(wiring.Component):
                 arrived.eq(0),
             ]
 
-        # While a burst is in progress, its next instruction has a place in the buffer. If a beat holds at
-        # most one, the place is written until the instruction is complete.
+        # While a burst is in progress, its next instruction has a place. If a beat holds at most one, the
+        # place is written until the instruction is complete.
         depth = max(1, config.fetch_buffer // lanes)
         instructions = []
         for number in range(lanes):
@@ -222,7 +219,7 @@ class Fetch(wiring.Component):
         """Arrived, undispatched instructions."""
         last = Signal()
         blocked = Signal()
-        """Serial mode: the previous instruction has not retired."""
+        """In serial mode, the previous instruction has not retired."""
         m.d.sync += held.eq(held + taken - self.fetched.push)
         with m.If(taken != 0):
             m.d.sync += self.waiting.eq(0)

@@ -28,11 +28,8 @@ class RetireLayout(data.StructLayout):
 
 
 class Retirement(wiring.Signature):
-    """Instructions in flight and their retirement, in order.
-
-    With ``valid``, the oldest instruction retires, and ``retired`` describes it. ``occupied`` shows that one
-    is in flight, ``oldest`` is the first one's index.
-    """
+    """With ``valid``, the oldest instruction in flight retires, and ``retired`` describes it. ``occupied``
+    shows that there is one, ``oldest`` is its index."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -51,13 +48,11 @@ class InFlight(wiring.Component):
 
     ``start`` enters a transfer, which gets the number ``slot``. A missing part counts as complete.
     ``conflict`` shows that ``range`` overlaps that of a transfer in flight. It is computed one cycle earlier:
-    with ``taking``, ``following`` is the range of the next transfer.
+    with ``taking``, ``following`` is the range of the next transfer. Each of the ``memories`` has its own
+    ``range`` and ``following``, with its suffix.
 
     With ``shared``, other instructions retire in between, and ``hold`` delays retirement. ``unwritten`` is
     ``conflict`` restricted to transfers with incomplete data.
-
-    Each of the ``memories`` whose elements transfers share has its own ``range`` and ``following``, with its
-    suffix.
     """
 
     def __init__(
@@ -137,7 +132,7 @@ class InFlight(wiring.Component):
         for left, due, done, slot, has in parts:
             stays: list[Value] = []
             for n, bit in enumerate(left):
-                is_next = self.room & (self.slot == n)  # the free slot belongs to the transfer that may start
+                is_next = self.room & (self.slot == n)  # the free slot is that of the transfer that may start
                 stays.append(Mux(is_next, has, bit & ~(done & (slot == n))))
                 m.d.sync += bit.eq(stays[n])
             one, other = (
@@ -180,7 +175,7 @@ class InFlight(wiring.Component):
             overlaps.append(filled.any & meets)
             if self._shared:
                 awaits = Signal(name=f"awaits{memory}_{n}")
-                """The range overlaps, and the transfer's data is not complete."""
+                """The transfer's data is not complete."""
                 with m.If(self.data_done & (self.data_slot == n)):
                     m.d.sync += awaits.eq(0)
                 with m.If(is_next):

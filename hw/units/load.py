@@ -88,8 +88,7 @@ class Load(wiring.Component):
         return m
 
     def _set(self, m: Module, loader: LoadExecutor) -> tuple[dict[str, "_Setting"], Value]:
-        """A SET passes through the loader as a LOAD without data. Return each scratchpad's setting, and
-        whether a SET allows the head to start."""
+        """Return each scratchpad's setting, and whether SETs allow the head to start."""
         start, flush = self.issue.start, self.control.flush
         found = ((kind.route, setting_of(kind.route, self._config)) for kind in self._kinds)
         classes = {route.scratchpad.name: cls for route, cls in found if cls is not None}

@@ -23,13 +23,13 @@ class LoadExecutor(wiring.Component):
     """Executes LOADs of some ``kinds`` in order, up to ``depth`` in flight.
 
     ``start`` begins the LOAD in ``entry``, which must not be at fault, or a SET, which moves nothing.
-    ``read.valid`` shows that the previous LOAD still waits for grants. With ``taking``, ``following`` is the
-    next entry, of which only the range matters. A bus beat is written one cycle later (``data_valid``). Pad
-    words are written in cycles without data.
+    ``read.valid`` shows that the previous LOAD waits for grants. With ``taking``, ``following`` is the next
+    entry, of which only the range matters. A bus beat is written one cycle later (``data_valid``). Pad words
+    are written in cycles without data.
 
-    With ``shared``, the unit has other instructions that move data. Its LOADs have no pads. It supplies the
-    target address (``sram``) and the next ranges. ``written`` shows that a LOAD's data is complete.
-    ``range``, ``hold``, ``unwritten`` and the suffixes ``memories`` are those of ``InFlight``.
+    With ``shared``, the unit has other instructions that move data, and its LOADs have no pads. It supplies
+    the target address (``sram``) and the next ranges. ``written`` shows that a LOAD's data is complete.
+    ``range``, ``hold``, ``unwritten`` and ``memories`` are those of ``InFlight``.
     """
 
     def __init__(
@@ -96,7 +96,6 @@ class LoadExecutor(wiring.Component):
         for part in (bursts, beats, flight, data_queue):
             m.d.comb += part.flush.eq(self.flush)
 
-        # The LOAD that is about to start.
         load = view(Load, config, self.entry.word)
         box = self.entry.box
         kind = Signal(kind_bits(config))
@@ -135,8 +134,8 @@ class LoadExecutor(wiring.Component):
         with m.If(bursts.free):
             m.d.sync += index.eq(self.entry.index)
 
-        # A beat's target is determined while it is on the bus, and it is written in the next cycle. The first
-        # beat comes at least two cycles after the start, when the walker is loaded.
+        # A beat's target is determined while it is on the bus, one cycle before its write. The first beat
+        # comes at least two cycles after the start, when the walker is loaded.
         places = data_queue.data.places
         slot = Signal(slots)
         written_slot = Signal(slots)

@@ -20,13 +20,12 @@ class RequantizedBeats:
     Args:
         unit: the store unit, whose ``wdata``, ``wstrb`` and ``wlast`` this drives.
         beats: the walker over each beat's accumulators.
-        operands: fields of the STORE whose first beat enters the walker: for PAR, for TAB if there are
-            tables, and ``hold`` if there is STORE.MUL.
-        asking: a beat, or one of its slots, is requested from the accumulators.
+        operands: ``par``, ``table`` and ``hold`` of the STORE whose first beat enters the walker.
+        asking: a beat or slot is requested from the accumulators.
 
     Attributes:
-        next: whether the next requested beat is requantized.
-        full: whether a beat is ready for the bus.
+        next: the next requested beat is requantized.
+        full: a beat is ready for the bus.
     """
 
     def __init__(

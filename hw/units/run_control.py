@@ -36,16 +36,13 @@ class RunControl(wiring.Component):
 
     An error halts the core in the following cycle. The next cycles determine which of several errors counts.
     Then the run is ``draining``: it ends when the bus is ``drained``, or at once when it is ``late`` or
-    cleared.
-
-    Args:
-        events: number of events of the whole run. The cycle limit precedes them.
-        errors: number of possible errors in one cycle, after the events. Both are in order of priority.
+    cleared. By priority, ``events`` of the whole run follow the cycle limit, and ``errors`` of instructions
+    follow them.
 
     Attributes:
-        flush: set together with ``start`` and with ``clear``.
+        flush: set with ``start`` and with ``clear``.
         going: units may start instructions and request bursts.
-        fetching: fetch may request bursts: from cycle 1 of a run on.
+        fetching: fetch may request bursts, from a run's cycle 1 on.
         offers: the bus has not taken an offered address or beat.
         offering: ``offers`` of the cycle before, if ``going`` was not set.
         draining: ``held_cause`` and ``held_index`` are valid.
@@ -138,8 +135,8 @@ class RunControl(wiring.Component):
         return m
 
     def _first(self, m: Module, limit: Signal) -> tuple[Value, Value, int]:
-        """Return the error's cause and index, and after how many cycles they are valid. An event of the whole
-        run has the index of the oldest instruction in progress."""
+        """Return the error's cause and index, and after how many cycles they are valid. An event has the
+        index of the oldest instruction in progress."""
         there, errors, places = Signal(), Signal.like(self.errors), Signal.like(self.places)
         events = Signal.like(self.events)
         m.d.sync += [there.eq(limit), errors.eq(self.errors), places.eq(self.places), events.eq(self.events)]

@@ -1,8 +1,7 @@
 """The store unit. It writes STOREs in bursts while earlier ones await their responses.
 
-A burst's first beat is requested from the mirror of the accumulators in the cycle of its grant. It is on the
-bus two cycles later, or ``2 + post_depth`` with ``post=1``. If the bus is not ready, the whole pipeline
-waits.
+A burst's first beat is requested from the accumulators' mirror in the cycle of its grant. It is on the bus
+two cycles later, or ``2 + post_depth`` with ``post=1``. If the bus is not ready, the whole pipeline waits.
 """
 
 from typing import Any
@@ -45,8 +44,8 @@ class Store(wiring.Component):
     ``bad`` shows an error.
 
     ``sending`` shows that the bus has not taken an address or beat, ``writing`` that it has not answered a
-    burst, except for those before ``abandon``. While it owes their answers, ``stale`` is set. ``stray`` shows
-    an answer without a burst.
+    burst, except for those before ``abandon``, for which ``stale`` is set. ``stray`` shows an answer without
+    a burst.
     """
 
     def __init__(self, config: Config, probes: AccessProbes | None = None) -> None:
@@ -96,12 +95,11 @@ class Store(wiring.Component):
         answered, heard = Signal(), Signal()
         advance = Signal()
         idle = Signal(init=1)
-        """The complement of ``wvalid`` for grants and requests, because the whole pipeline reads
-        ``wvalid``."""
+        """The complement of ``wvalid``, which has a large fan-out, for grants and requests."""
         goes_on = idle | self.wready
         more = log2(slots_per_beat(config)) if post else 0
         left = Signal(BEATS_BITS + more)
-        """Beats of the granted burst not yet requested from the mirror. Requantized beats count in slots."""
+        """Beats of the granted burst not yet requested. Requantized beats count in slots."""
         more_left = Signal()
         total = Signal(BEATS_BITS + more) if post else bursts.beats
         m.d.comb += [

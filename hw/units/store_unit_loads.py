@@ -38,8 +38,8 @@ from accel.hw.units.load_executor import LoadExecutor
 
 
 class KnownLayout(data.StructLayout):
-    """An instruction's class, its use of each operand, and whether it is free of faults. With STORE.MUL,
-    ``holds`` shows that it takes one element of RES for all of its elements."""
+    """Facts about an instruction. ``good``: it is free of faults. ``holds``: a STORE takes one element of RES
+    for all of its elements."""
 
     def __init__(self, config: Config) -> None:
         touches = (_touches(operand) for operand in store_operands_of(config))
@@ -52,7 +52,7 @@ def _touches(operand: StoreOperand) -> str:
 
 
 def operand_suffixes(config: Config) -> dict[str, StoreOperand]:
-    """Return the operands of STOREs by their signals' suffix. The first has none."""
+    """Return STOREs' operands by their signals' suffix. The first has none."""
     operands = store_operands_of(config)
     return {f"_{one.scratchpad}" if number else "": one for number, one in enumerate(operands)}
 
@@ -73,7 +73,7 @@ class StoreUnitLoads:
     Attributes:
         good: the head has no fault of its own.
         can_start: a head without fault can start, apart from tokens.
-        can_fail: a fault of the head can be reported, apart from tokens.
+        can_fail: the head's fault can be reported, apart from tokens.
     """
 
     def __init__(self, m: Module, unit: Any, flight: InFlight, can_store: Value) -> None:
@@ -205,13 +205,11 @@ class StoreUnitLoads:
         return [found.begin.eq(begin), found.end.eq(end)]
 
     def _in_order(self, m: Module, flight: InFlight, known: Any, can_store: Value) -> Value:
-        """Retire in program order. Return whether the head may start, apart from conflicts. SETs pass through
-        the loader as LOADs without data."""
+        """Retire in program order. Return whether the head may start, apart from conflicts."""
         unit, loader, config = self._unit, self.loader, self._unit.config
         issue, control = unit.issue, unit.control
         in_flight = config.loads_in_flight + config.stores_in_flight
         m.submodules.order = order = RegisteredHeadQueue(_OrderLayout(), in_flight)
-        """Instructions in flight, in program order."""
         under_way = Signal()
         loads, stores, both = loader.retirement, flight.retirement, unit.retirement
         m.d.comb += [

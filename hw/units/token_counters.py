@@ -15,7 +15,7 @@ from accel.hw.datapath.word_layouts import view
 
 
 class TokenAccess(wiring.Signature):
-    """A unit's access to its token counters. Bit 0 concerns the previous unit, bit 1 the next.
+    """Bit 0 concerns the previous unit, bit 1 the next.
 
     ``pops`` names the tokens that the queue's head needs. ``there`` shows in the same cycle that all are
     present, and ``take`` removes them. ``give`` adds the tokens ``pushes``, present from the next cycle on.
@@ -26,7 +26,7 @@ class TokenAccess(wiring.Signature):
 
 
 def connect_tokens(m: Module, unit: Any, config: Config) -> None:
-    """Take tokens with each start of a unit, and give tokens with each retirement."""
+    """Take tokens with a unit's starts, and give tokens with its retirements."""
     flags = view(Instruction, config, unit.issue.entry.word)
     retired = unit.retirement.retired
     m.d.comb += [
@@ -49,7 +49,7 @@ def token_counters(unit: Unit) -> tuple[Sequence[Counter | None], Sequence[Count
 class TokenCounters(wiring.Component):
     """The counters, with a :class:`TokenAccess` under each unit's name.
 
-    ``overflow`` shows, in the cycle of the push, that a counter is full. ``count_n`` is counter n.
+    ``overflow`` shows, in the cycle of a push, that a counter is full. ``count_n`` is counter n.
     """
 
     def __init__(self, config: Config) -> None:

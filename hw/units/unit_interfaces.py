@@ -15,7 +15,7 @@ from accel.hw.units.in_flight import Retirement
 from accel.hw.units.token_counters import TokenAccess
 
 ELSEWHERE = tuple(pad for pad in SCRATCHPADS.values() if pad.filled_by is Unit.LOAD)
-"""Scratchpads that the load unit holds and the compute unit reads."""
+"""Scratchpads in the load unit that the compute unit reads."""
 
 
 class UnitControl(wiring.Signature):
@@ -45,7 +45,7 @@ class Fetched(wiring.Signature):
 
 
 class OperandReads(wiring.Signature):
-    """Reads of operands that the load unit holds, seen from the compute unit: one per scratchpad and tap."""
+    """Reads of ``ELSEWHERE``, seen from the compute unit: one per scratchpad and tap."""
 
     def __init__(self, config: Config) -> None:
         held = {pad.name: pad for pad in ELSEWHERE} | dict.fromkeys(tap_names(config), INP)

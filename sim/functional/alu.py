@@ -1,8 +1,7 @@
 """ALU: ``acc[dst] = op(acc[dst], imm or acc[src])``, in the order of the micro-ops.
 
 A few array operations suffice if the order has no effect: no accumulator is read after its write, or the
-repeated operation is commutative. Otherwise micro-ops are grouped into levels that depend only on earlier
-levels.
+repeated operation is commutative. Otherwise micro-ops are grouped into levels that need only earlier ones.
 """
 
 from math import prod
@@ -20,10 +19,7 @@ Acc = npt.NDArray[np.int32]
 
 
 class AluBox(NamedTuple):
-    """An affine box of micro-ops whose order has no effect, as array operations."""
-
     target: Acc
-    """The accumulators that are written."""
     operand: Acc | None
     """The accumulators that are read, or None for an immediate. Axes after those of ``target`` write an
     accumulator repeatedly."""

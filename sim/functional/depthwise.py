@@ -21,12 +21,7 @@ _MAX_ARRAY_OPERATIONS = 256
 
 
 class DepthwiseBox(Struct, frozen=True, kw_only=True):
-    """An affine box of depthwise micro-ops.
-
-    Attributes:
-        firsts: the micro-ops of the first accumulator.
-        step: inp elements from one tap to the next.
-    """
+    """``firsts`` are the micro-ops of the first accumulator, ``step`` the inp elements from tap to tap."""
 
     axes: tuple[Axis, ...]
     firsts: tuple[Triple, ...]
@@ -65,11 +60,8 @@ class TapProducts(NamedTuple):
 
 
 def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBox | None:
-    """Return the products of a box. With ``overwrite``, only the last micro-op of each dst counts.
-
-    Returns:
-        None if axes that move dst may reach a dst twice, or if there are too many products.
-    """
+    """Return the products of a box, or None if axes that move dst may reach a dst twice, or if there are too
+    many products. With ``overwrite``, only the last micro-op of each dst counts."""
     if overwrite:
         box = last_iterations(box)
     moving = tuple(axis for axis in box.axes if axis.strides[0])

@@ -68,14 +68,13 @@ _MAX_MATRIX_PRODUCTS = 64
 """Limit for one GEMM."""
 
 _MAX_REMEMBERED_COPIES = 1 << 14
-"""LOADs whose views are remembered."""
 
 Order = Literal["program", "random"]
 
 
 class _LoopsAnalysis(NamedTuple):
-    """At most one of ``zeros``, ``products``, ``taps`` and ``alu`` is set. If none is, the executor computes
-    the indices of each micro-op."""
+    """At most one of ``zeros``, ``products``, ``taps`` and ``alu`` is set. If none is, each micro-op's
+    indices are computed."""
 
     uops: UopArray
     shape: LoopShape
@@ -89,7 +88,7 @@ class _LoopsAnalysis(NamedTuple):
 
 
 class Executor:
-    """Executes single instructions on scratchpads and DRAM."""
+    """Executes single instructions."""
 
     def __init__(self, config: Config, dram: Dram, pads: Scratchpads) -> None:
         self.config = config
@@ -98,7 +97,7 @@ class Executor:
         self.state = ControlState(config)
         self._analyses: dict[tuple[int, bytes, SetAcc | None], _LoopsAnalysis] = {}
         self._numbers_by_id: dict[int, tuple[Loops, int]] = {}
-        """By instruction id: the instruction, kept so that its id is not reused, and a number shared by
+        """By instruction id: the instruction, so that its id is not reused, and a number shared by
         instructions that differ only in tokens."""
         self._numbers: dict[Loops, int] = {}
         self._copies: dict[int, Copy] = {}
@@ -106,19 +105,14 @@ class Executor:
 
     @exact
     def execute(self, instruction: Instruction) -> tuple[int, Fault] | None:
-        """Execute one instruction completely.
-
-        Returns:
-            None, or the number of micro-ops executed (0 except for index faults) and the fault that stopped
-            it.
-        """
+        """Execute one instruction. Return None, or the number of micro-ops executed (0 except for index
+        faults) and the fault that stopped it."""
         fault = instruction_fault(instruction, self.config)
         fault = fault or residual_fault(instruction, self.state.residual_count, self.config)
         fault = fault or taps_fault(instruction, self.state.acc_setting)
         return (0, fault) if fault is not None else self.execute_checked(instruction)
 
     def execute_checked(self, instruction: Instruction) -> tuple[int, Fault] | None:
-        """Execute an instruction that has passed all checks."""
         copy = self._copies.get(id(instruction))
         if copy is not None and copy.moves == self.dram.moves:
             copy.target[...] = copy.source
@@ -244,7 +238,7 @@ class FunctionalRun(Struct, kw_only=True):
     tokens: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     def raise_if_bad(self) -> None:
-        """Raise the first fault in program order, or the deadlock at the first unit that waits."""
+        """Raise the first fault in program order, or the deadlock."""
         if self.faults:
             index = min(self.faults)
             raise fault_error(self.faults[index][1], index)
@@ -267,7 +261,7 @@ def run_functional(
     overflows: bool = True,
     checked: Sequence[Fault | None] | None = None,
 ) -> FunctionalRun:
-    """Execute a program on the scratchpads and DRAM of ``executor``.
+    """Execute a program.
 
     Args:
         order: ``program``: the earliest instruction that can run. ``random``: any that can run.
@@ -275,7 +269,7 @@ def run_functional(
         tokens: the counters at the start.
         bounded: obey the queue depths. Otherwise allow every order that the tokens allow.
         overflows: end the run when a token counter overflows.
-        checked: each instruction's fault before its start, if already known.
+        checked: each instruction's fault before its start, if known.
     """
     if order not in ("program", "random"):
         raise AccelError(f"order is {order!r}; it must be 'program' or 'random'")
@@ -376,7 +370,7 @@ def _as_tokens(tokens: Sequence[int]) -> tuple[int, int, int, int]:
 
 
 def _dispatched_count(program: Distinct[Instruction], run: FunctionalRun, config: Config) -> int:
-    """Count the instructions that fetch dispatches. Record the fault that stops it in ``run``."""
+    """``run`` gets the fault that stops fetch."""
     if not len(program):
         run.faults[0] = (0, EMPTY_PROGRAM)
     for index, fault in fetch_faults(program, config).items():
@@ -390,7 +384,6 @@ def _overflows(flow: TokenFlow, config: Config) -> bool:
 
 
 def uop_limit_fault(instruction: Instruction, executed: int, max_uops: int) -> tuple[int, Fault] | None:
-    """Return the fault of an instruction that would exceed ``max_uops``, or None."""
     if not isinstance(instruction, Loops) or executed + instruction.uop_count <= max_uops:
         return None
     message = (

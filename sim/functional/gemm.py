@@ -1,8 +1,8 @@
 """GEMM and MAC: ``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits.
 
-Sums modulo 2**32 do not depend on order, and products read no accumulator. So all micro-ops of an instruction
-are computed at once, as floating-point matrix products: in float32 for sums up to 2**24, in float64 up to
-2**53, where these are exact.
+Sums modulo 2**32 do not depend on order, and products read no accumulator. So an instruction's micro-ops are
+computed at once, as floating-point matrix products, which are exact: in float32 for sums up to 2**24, in
+float64 up to 2**53.
 """
 
 from math import prod
@@ -55,7 +55,7 @@ class GemmBox(Struct, frozen=True, kw_only=True):
     only_wgt: int
     """Axes that move only src, or only wgt. The operand is summed over them before the product."""
     repeats: int
-    """How many times each product is added."""
+    """Additions of each product."""
     dtype: type[np.float32] | type[np.float64]
     overwrite: bool
 
@@ -92,12 +92,9 @@ def largest_product(config: Config) -> int:
 
 
 def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | None:
-    """Return the matrix product of a box. With ``overwrite``, only the last micro-op of each dst counts.
-
-    Returns:
-        None if axes that move dst may reach a dst twice, if sums may exceed the exact range of float64, or if
-        too many values would be gathered.
-    """
+    """Return the matrix product of a box, or None if axes that move dst may reach a dst twice, if sums may
+    exceed float64's exact range, or if too many values would be gathered. With ``overwrite``, only the last
+    micro-op of each dst counts."""
     if overwrite:
         box = last_iterations(box)
     along: dict[tuple[bool, bool, bool], list[Axis]] = {}
@@ -174,7 +171,6 @@ def gemm_general(
 
 
 def last_writers(indices: UopArray) -> UopArray:
-    """Keep only the last micro-op of each dst."""
     _, last = np.unique(indices[::-1, 0], return_index=True)
     return indices[::-1][last]
 
@@ -198,8 +194,7 @@ def _accumulate(pads: Scratchpads, indices: UopArray, overwrite: bool) -> None:
 def add_products(
     pads: Scratchpads, dst: npt.NDArray[np.int64], products: npt.NDArray[np.int32], overwrite: bool
 ) -> None:
-    """Add each micro-op's product [batch, block_out] to its accumulator, or replace the accumulator by their
-    sum."""
+    """Add each micro-op's product [batch, block_out] to its accumulator, or replace it by their sum."""
     by_dst = _order(dst)
     dst = dst[by_dst]
     firsts = _starts(dst)

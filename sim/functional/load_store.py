@@ -29,18 +29,15 @@ from accel.sim.functional.scratchpads import Scratchpads
 
 
 class Copy(NamedTuple):
-    """A LOAD that copies bytes unconverted."""
-
     instruction: Load
     target: npt.NDArray[np.uint8]
     source: npt.NDArray[np.uint8]
-    """Views of equal shape."""
     moves: int
     """The value of ``Dram.moves`` for which ``source`` is valid."""
 
 
 def copy_of(instruction: Load, config: Config, dram: Dram, pads: Scratchpads) -> Copy | None:
-    """Return a fault-free LOAD's views, or None if it does more than copy."""
+    """Return a fault-free LOAD's views, or None if it does more than copy bytes."""
     route = instruction.route
     if route is None or isinstance(instruction, LoadRes) or not route.copies(config):
         return None
@@ -56,7 +53,7 @@ def copy_of(instruction: Load, config: Config, dram: Dram, pads: Scratchpads) ->
 
 
 class ControlState:
-    """The state apart from memories: settings made by SETs, and the use of RES."""
+    """The state apart from memories: settings of SETs, and the use of RES."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -202,7 +199,6 @@ def _requantized(
 def _combined(
     instruction: StoreAdd, left: npt.NDArray[np.int32], right: npt.NDArray[Any], state: ControlState
 ) -> npt.NDArray[np.int32]:
-    """Add residuals to requantized values, or multiply both."""
     out, total = state.out_setting, state.sum_setting
     settings: dict[str, Any] = {
         "shift": out.shift,

@@ -1,9 +1,9 @@
 """The iteration space of a GEMM or ALU instruction as a box of axes.
 
 An instruction is two hardware loops around a list of micro-ops. If the list is regular, they form an *affine
-box*: each index is a base plus the sum of iteration times stride over some axes. Array operations on strided
-views execute it. For example, dst 0, 1, 2, 10, 11, 12 have the base 0 and the axes (2 iterations, stride 10)
-and (3 iterations, stride 1).
+box*, which strided views can execute: each index is a base plus the sum of iteration times stride over some
+axes. For example, dst 0, 1, 2, 10, 11, 12 have the base 0 and the axes (2 iterations, stride 10) and (3
+iterations, stride 1).
 """
 
 from bisect import bisect_left
@@ -24,7 +24,7 @@ _Axes = tuple["Axis", ...]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 _CHUNK_UOPS = 1 << 15
-"""Micro-ops whose indices are computed at a time if no box is found."""
+"""Micro-ops whose indices are computed at a time."""
 
 
 class Axis(NamedTuple):
@@ -35,7 +35,7 @@ class Axis(NamedTuple):
 
 
 class Box(NamedTuple):
-    """An instruction's micro-ops in order: the first one's indices, and the axes, outermost first."""
+    """Micro-ops in order: the first one's indices, and the axes, outermost first."""
 
     base: Triple
     axes: tuple[Axis, ...]
@@ -49,7 +49,7 @@ def affine_box(uops: UopArray, shape: LoopShape) -> Box | None:
 
 
 def affine_boxes(uops: UopArray, shape: LoopShape, max_boxes: int) -> list[Box] | None:
-    """Return at most ``max_boxes`` boxes that together enumerate the same indices, each in order, or None."""
+    """Return at most ``max_boxes`` boxes that together enumerate the indices, each in order, or None."""
     columns = np.where(np.array(shape.checked), uops, 0)
     if _distinct_steps(columns) >= max_boxes * (len(columns).bit_length() + 1):
         return None  # a box has one step per axis, and one to the next box
@@ -77,8 +77,7 @@ def split_axis(box: Box) -> list[Box]:
 
 
 def are_disjoint(boxes: Sequence[Box], dst_count: int) -> bool:
-    """Whether no dst occurs twice in the iterations of the axes that move dst, given ``dst_count`` different
-    dst."""
+    """Whether the axes that move dst reach no dst twice. ``dst_count`` counts the different dst."""
     iterations = (prod(axis.extent for axis in box.axes if axis.strides[0]) for box in boxes)
     return sum(iterations) == dst_count
 
@@ -100,7 +99,7 @@ def _distinct_steps(rows: UopArray) -> int:
 
 
 def _merge_neighbours(firsts: UopArray, axes: list[_Axes]) -> tuple[UopArray, list[_Axes]]:
-    """Merge neighbouring boxes, given by first row and axes, that have equal axes and equal distances."""
+    """Merge neighbouring boxes, given by first row and axes, with equal axes and distances."""
     steps = np.diff(firsts, axis=0)
     alike = np.array([one == other for one, other in pairwise(axes)], dtype=bool)
     steady = alike[:-1] & alike[1:] & (steps[:-1] == steps[1:]).all(axis=1)
@@ -175,7 +174,7 @@ def strided(array: npt.NDArray[Scalar], base: int, axes: list[tuple[int, int]]) 
 
 
 def is_injective(axes: list[tuple[int, int]]) -> bool:
-    """Return True if all points of the box (extent, stride) surely differ."""
+    """Whether all points of the box (extent, stride) surely differ."""
     reach = 0
     for extent, stride in sorted(axes, key=lambda axis: abs(axis[1])):
         if abs(stride) <= reach:

@@ -1,4 +1,4 @@
-"""The contents of the scratchpads."""
+"""Contents of scratchpads."""
 
 from collections.abc import Iterable
 from typing import Any

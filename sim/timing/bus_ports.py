@@ -1,4 +1,4 @@
-"""The read port with its arbiter, and the write port, by the formulas of ``docs/reference/timing.md``."""
+"""The read port with its arbiter, and the write port, by ``docs/reference/timing.md``."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class BurstRecord(NamedTuple):
 
 
 class BurstLog(PeriodicState):
-    """One unit's reads or writes, in the order of their grants."""
+    """One unit's reads or writes, in order of grants."""
 
     COLUMNS: ClassVar[Mapping[str, str]] = {
         "instructions": INSTRUCTION,
@@ -57,7 +57,7 @@ class BurstLog(PeriodicState):
         self.lasts = column()
         self.responses = column() if writes else self.lasts
         self.beat_cycles: dict[int, int] = {}
-        """Cycles of each beat, by burst number, where they are more than one."""
+        """Cycles of each beat, by burst number, if more than one."""
 
     def advance(self, since: Checkpoint, periods: int, shifts: Mapping[str, int]) -> None:
         begin, count = since["beats"], len(self.beats) - since["beats"]
@@ -69,7 +69,7 @@ class BurstLog(PeriodicState):
             self.beat_cycles.update((number + period * count, cycles) for number, cycles in slow)
 
     def state_from(self, cycle: int, base: int, begin: int = 0) -> tuple[int, ...]:
-        """Return last cycles and beats of the bursts from ``begin`` on that end in ``cycle`` or later."""
+        """Return last cycles and beats of bursts from ``begin`` on that end in ``cycle`` or later."""
         first = bisect_left(self.lasts, cycle, begin)
         return (*(last - base for last in self.lasts[first:]), *self.beats[first:])
 
@@ -97,8 +97,8 @@ class BurstLog(PeriodicState):
 
 
 def timeout_cycle(logs: Sequence[BurstLog], bus_timeout: int) -> int:
-    """Return the cycle in which a bus timeout ends the run (the error ``timeout`` of
-    ``docs/reference/timing.md``), or NEVER. An address is transferred in the cycle after its grant."""
+    """Return the cycle of the error ``timeout`` of ``docs/reference/timing.md``, or NEVER. An address is
+    transferred in the cycle after its grant."""
     grants = np.concatenate([np.array(log.grants, dtype=np.int64) for log in logs])
     responses = np.sort(np.concatenate([np.array(log.responses, dtype=np.int64) for log in logs]))
     single = np.concatenate([grants + 1, responses])
@@ -116,12 +116,8 @@ def timeout_cycle(logs: Sequence[BurstLog], bus_timeout: int) -> int:
 
 
 class Requester(PeriodicState):
-    """A unit's side of the read port.
-
-    Attributes:
-        log: the unit's reads.
-        request: the cycle of its next request, or NEVER if it is unknown or there is none.
-    """
+    """A unit's side of the read port. ``log`` has its reads. ``request`` is the cycle of its next request, or
+    NEVER if it is unknown or there is none."""
 
     log: BurstLog
     request: int = NEVER
@@ -132,7 +128,7 @@ class Requester(PeriodicState):
         raise NotImplementedError
 
     def on_granted(self, count: int) -> None:
-        """Note grants of the first ``count`` pending bursts, and set :attr:`request`."""
+        """Note grants of the first ``count`` pending bursts, and set ``request``."""
         raise NotImplementedError
 
 
@@ -193,7 +189,7 @@ class ReadPort(PeriodicState):
 
 
 class WritePort(PeriodicState):
-    """The write channels, used only by the store unit."""
+    """The store unit's write channels."""
 
     CYCLES: ClassVar[tuple[str, ...]] = ("_next_grant",)
 
@@ -211,7 +207,6 @@ class WritePort(PeriodicState):
         )
 
     def grant(self, request: int, instruction: int, beats: Sequence[int], pace: int, log: BurstLog) -> None:
-        """Grant an instruction's bursts, with ``pace`` cycles per beat."""
         grant = max(request, self._next_grant)
         last = log.lasts[-1] if log.lasts else -1
         responses, outstanding, depth = log.responses, self._outstanding, self._depth

@@ -6,7 +6,7 @@ remaining periods:
 1. Find the *repetitions*: ranges in which each fetch burst equals the one a period earlier in beats and
    instruction timing.
 2. At the start of each period, compare the state (everything that later cycles depend on) with earlier ones.
-3. If a state recurs, advance all parts (:meth:`PeriodicState.advance`) by the remaining periods but the last.
+3. If a state recurs, advance all parts by the remaining periods but the last.
 
 For example, it skips 94,864 of 100,354 instructions of a 256 x 256 x 256 product on ``gemm8x8`` that copies
 one block at a time.
@@ -37,7 +37,7 @@ from accel.sim.timing.timed_program import TimedProgram
 from accel.sim.timing.timing_kernel import TimingKernel
 
 _MIN_BURSTS = 8
-"""Fetch bursts of the shortest program in which repetitions are sought."""
+"""Fetch bursts of the shortest program with repetitions."""
 _MAX_PERIODS_TRIED = 12
 """Candidates: the most frequent distances between equal pairs of bursts."""
 _MIN_PERIODS = 4
@@ -95,7 +95,7 @@ class FastForward:
     """Skips repeated periods of one simulation.
 
     Attributes:
-        next_check: granted fetch bursts at which to call :meth:`check` next, or -1.
+        next_check: granted fetch bursts at which to call ``check`` next, or -1.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class FastForward:
         """The first instruction of each fetch burst, then the number of instructions."""
         self._repetitions = [] if kernel.serial else find_repetitions(self._burst_kinds(program))
         self._period_starts: dict[tuple[object, ...], _PeriodStart] = {}
-        """Earlier period starts in the current repetition, by state."""
+        """Period starts in the current repetition, by state."""
         self._checks = 0
         self.next_check = self._repetitions[0].begin if self._repetitions else -1
 
@@ -145,8 +145,8 @@ class FastForward:
         return np.array(kinds, dtype=np.int64)
 
     def check(self) -> None:
-        """Skip periods that repeat an earlier one. Call it when no unit can proceed and at least
-        :attr:`next_check` fetch bursts are granted."""
+        """Skip periods that repeat an earlier one. Call it when no unit can proceed and ``next_check`` fetch
+        bursts are granted."""
         granted = self._fetch.granted
         repetition = self._repetitions[0]
         if granted == self.next_check and self._kernel.stop is None and self._is_inside(repetition):
@@ -181,7 +181,7 @@ class FastForward:
         return self._fetch.log.grants[-1]
 
     def _is_inside(self, repetition: Repetition) -> bool:
-        """Whether all instructions that later cycles depend on lie in the repetition or the period before."""
+        """Whether all instructions that affect later cycles lie in the repetition or the period before."""
         first = self._first_instructions[repetition.begin - repetition.period]
         for unit in self._units:
             position = unit.oldest_relevant(self._fetch.next_dispatch)

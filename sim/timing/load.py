@@ -29,8 +29,7 @@ class LoadUnit(QueuedUnit):
         self._requesting: InstructionTiming | None = None
         """The LOAD with ungranted bursts."""
         self._data_written: list[int] = []
-        """By position, the cycle in which the last beat is written, once all bursts are granted. 0 without
-        bursts."""
+        """By position, the last beat's cycle, once all bursts are granted. 0 without bursts."""
         self.pads = PadWriter(self.log, self._retire_completed)
 
     def pending_bursts(self) -> tuple[int, Sequence[int]]:

@@ -14,14 +14,11 @@ from accel.sim.timing.periodic_state import CYCLE, NEVER, Checkpoint, PeriodicSt
 
 
 class PadWriter(PeriodicState):
-    """The pad words of one unit's LOADs, one batch for each LOAD: one word per cycle without data, in program
-    order.
+    """Writes the pad words of one unit's LOADs, one batch for each LOAD: one word per cycle without data, in
+    program order.
 
     A word between two known bursts is final, a later one when no later grant can put data before it
-    (:meth:`complete_first`).
-
-    Args:
-        log: the unit's reads, written ``WRITE_DELAY`` cycles after they are on the bus.
+    (:meth:`complete_first`). Reads in ``log`` are written ``WRITE_DELAY`` cycles after they are on the bus.
     """
 
     CYCLES: ClassVar[tuple[str, ...]] = ("completion", "_next_free")
@@ -30,7 +27,7 @@ class PadWriter(PeriodicState):
 
     def __init__(self, log: BurstLog, on_complete: Callable[[], None]) -> None:
         self.completion = NEVER
-        """The first batch's last cycle if no more bursts are granted, or NEVER without a batch."""
+        """The first batch's last cycle if no more bursts are granted, NEVER without a batch."""
         self._log = log
         self._on_complete = on_complete
         self._cursor = 0
@@ -38,7 +35,7 @@ class PadWriter(PeriodicState):
         self._next_free = 0
         """First cycle for the next pad word, given the earlier bursts and words."""
         self._batches: deque[tuple[int, int]] = deque()
-        """Remaining words and earliest cycle of each incomplete batch. The first one has words."""
+        """Remaining words and earliest cycle of each incomplete batch. The first has words."""
         self._completions: list[int] = []
         """Each complete batch's last cycle, or 0 without words."""
         self._begins = column()
@@ -87,7 +84,7 @@ class PadWriter(PeriodicState):
         self.completion = NEVER
 
     def complete_first(self) -> None:
-        """Complete the first batch in cycle :attr:`completion`: no later grant puts data before it."""
+        """Complete the first batch in cycle ``completion``: no later grant puts data before it."""
         self._complete(self._begin(), self._batches[0][0])
         self.fill_gaps()
         self._on_complete()
@@ -108,13 +105,7 @@ class PadWriter(PeriodicState):
     # --- state -----------------------------------------------------------------------------------
 
     def state(self, seen: int, floor: int, base: int) -> tuple[int, ...]:
-        """Return the state that later cycles depend on.
-
-        Args:
-            seen: completions that the unit has used.
-            floor: no word of a later LOAD is written before this cycle.
-            base: cycles are counted from here.
-        """
+        """The unit has used ``seen`` completions. No word of a later LOAD is written before ``floor``."""
         begin = max(self._begin(), floor) if not self._batches else self._begin()
         batches = [number for words, earliest in self._batches for number in (words, earliest - base)]
         completions = [cycle and cycle - base for cycle in self._completions[seen:]]

@@ -1,4 +1,4 @@
-"""State of the timing model that can be moved forward by whole periods of a loop.
+"""State of the timing model that can advance by whole periods of a loop.
 
 Every part has a few numbers, and columns that only grow, such as start cycles. If the state recurs after a
 period, each column repeats the last period's entries, shifted. For example, cycles 100, 140 of a period of 80
@@ -15,14 +15,14 @@ NEVER: Final = 1 << 62
 """A cycle later than all others, or unknown."""
 
 CYCLE, INSTRUCTION, POSITION, CONSTANT = "cycle", "instruction", "position", "constant"
-"""Meanings of a column's numbers, which decide how far a period shifts them: cycles (0 stands for none and
-stays), instruction indices in the program, positions among a unit's instructions, and constants."""
+"""Meanings of a column's numbers, which decide how far a period shifts them: cycles (0, for none, stays),
+instruction indices in the program, positions among a unit's instructions, and constants."""
 
 Column: TypeAlias = "array[int]"
-"""64-bit numbers, 8 bytes each. A list of integers takes 40."""
+"""Takes 8 bytes for each number, a list 40."""
 
 Checkpoint = dict[str, int]
-"""A part's counters and column lengths at one time, by name."""
+"""A part's counters and column lengths, by name."""
 
 
 def column(numbers: Iterable[int] = ()) -> Column:
@@ -33,9 +33,9 @@ class PeriodicState:
     """A part of the timing model.
 
     Attributes:
-        CYCLES: names of attributes that hold a cycle or :data:`NEVER`.
+        CYCLES: names of attributes that hold a cycle or NEVER.
         COUNTERS: attributes that grow equally in every period.
-        COLUMNS: columns that only grow, with the meaning of their numbers.
+        COLUMNS: columns, with the meaning of their numbers.
     """
 
     CYCLES: ClassVar[tuple[str, ...]] = ()
@@ -76,6 +76,6 @@ def repeat_tail(
 
 
 def relative_cycle(cycle: int, floor: int, base: int) -> int:
-    """Return a cycle as part of a state, counted from ``base``. Cycles before ``floor`` have the same effect
-    as ``floor``."""
+    """Return a cycle as part of a state, counted from ``base``. Earlier cycles than ``floor`` have its
+    effect."""
     return NEVER if cycle >= NEVER else max(cycle, floor) - base

@@ -19,9 +19,8 @@ class QueuedUnit(Requester):
 
     Attributes:
         indices, timings: by position, the instruction's index in the program, and its timing.
-        dispatches, readies, starts, retires: by position, the known cycles; ready is when the unit could
-            accept it.
-        ready: that cycle for the next instruction, or NEVER.
+        dispatches, readies, starts, retires: by position, the known cycles.
+        ready: when the unit could accept the next instruction, or NEVER.
     """
 
     UNIT: ClassVar[Unit]
@@ -55,7 +54,7 @@ class QueuedUnit(Requester):
         raise NotImplementedError
 
     def _has_fault(self, position: int, cycle: int) -> bool:
-        """Report the instruction's fault, if it has one."""
+        """Report the instruction's fault, if any."""
         if not self._faults:
             return False
         fault = self._faults.get(self.indices[position])

@@ -1,8 +1,4 @@
-"""The store unit, by ``docs/reference/timing.md``.
-
-LOADs and STOREs form two streams, each with its own limit in flight. They wait for each other only because of
-operands (PAR and TAB) and residuals (RES).
-"""
+"""The store unit, by ``docs/reference/timing.md``. LOADs and STOREs form two streams."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -155,10 +151,8 @@ class StoreUnit(QueuedUnit):
         return ready
 
     def _operands_ready(self, timing: InstructionTiming, use: StoreUnitUse, ready: int) -> int:
-        """Return the first cycle, at least ``ready``, in which the ranges can be filled or read.
-
-        Instructions retire in order and LOADs complete in order, so the last overlapping one decides.
-        """
+        """Return the first cycle, at least ``ready``, in which the ranges can be filled or read. LOADs
+        complete and instructions retire in order, so the last overlapping one decides."""
         if not use.ranges:
             return ready
         for position in reversed(self._operand_users):

@@ -17,12 +17,10 @@ from accel.core.timing_rules import beat_cycles, burst_beats, busy_slots
 from accel.core.token_rules import WORKERS, Counter, pops, pushes
 
 MAX_BUS_INTERVALS = 1 << 24
-"""Most bursts (or beats, if each takes several cycles) of a simulated program. Each takes about 100 bytes."""
+"""Limit for a simulated program. Each interval takes about 100 bytes."""
 
 
 class StoreUnitUse(NamedTuple):
-    """Use of the memories that only the store unit accesses."""
-
     ranges: tuple[tuple[str, int, int], ...]
     """Scratchpad, first element and end of the operands it fills or reads."""
     residuals: int
@@ -31,7 +29,7 @@ class StoreUnitUse(NamedTuple):
 
 
 class InstructionTiming(NamedTuple):
-    """Facts that determine an instruction's duration. Equal instructions share one."""
+    """Everything that determines an instruction's duration. Equal instructions share one."""
 
     unit: Unit
     pops: tuple[Counter, ...]
@@ -46,9 +44,9 @@ class InstructionTiming(NamedTuple):
     sram: tuple[int, int, int] | None
     """Memory id, first element and end of a transfer's range, or None if it moves nothing."""
     is_pipelined: bool
-    """Whether it executes micro-ops and may start while the previous instruction drains."""
+    """Whether it executes micro-ops."""
     runs_alone: bool
-    """Whether it is a SET, which starts in an empty unit and must retire before the next instruction."""
+    """Whether it is a SET."""
     is_load: bool
     store_unit_use: StoreUnitUse | None
     """None if it uses no scratchpad of the store unit."""
@@ -59,7 +57,7 @@ class InstructionTiming(NamedTuple):
 
     @property
     def bus_intervals(self) -> int:
-        """Intervals with data on the bus: bursts, or beats if each takes several cycles."""
+        """Bursts, or beats if each takes several cycles."""
         return len(self.bursts) if self.beat_cycles == 1 else sum(self.bursts)
 
 
@@ -104,11 +102,7 @@ class InstructionRun(Struct):
 
 
 class TimedProgram:
-    """A program for the timing model.
-
-    Args:
-        faults: by instruction, the micro-op and fault that functional execution found.
-        sound: timings of instructions without faults by object ``id``. New ones are added.
+    """A program for the timing model. Arguments are those of ``simulate_timing``.
 
     Attributes:
         numbers: each instruction's index in ``timings``, intp[instructions].

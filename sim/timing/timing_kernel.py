@@ -1,8 +1,8 @@
 """Connects the units: token counters, the earliest error, and wake-ups.
 
-An event's cycle follows from earlier events, so a unit computes it as soon as those are known, whatever cycle
-the other units have reached. Only read grants, and pad words between data, depend on the order of cycles:
-``timing_model`` takes the earliest when no unit can proceed.
+A unit computes an event's cycle as soon as the events before it are known, whatever cycle the other units
+have reached. Only read grants, and pad words between data, depend on the order of cycles: ``timing_model``
+takes the earliest when no unit can proceed.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ _TARGETS = tuple(counter.target for counter in Counter)
 
 @dataclass(order=True)
 class Stop:
-    """The error that ends a run early. The lowest by cycle, unit and instruction counts."""
+    """The error that ends a run: the lowest by cycle, unit and instruction."""
 
     cycle: int
     unit: Unit
@@ -44,8 +44,8 @@ class TokenCounter(PeriodicState):
         return tuple(relative_cycle(push, floor - 1, base) for push in self.pushes[len(self.pops) :])
 
     def first_overflow(self, limit: int, initial: int) -> int | None:
-        """Return the first push that leaves more than ``limit`` tokens, counting the ``initial`` ones and
-        pops in its cycle."""
+        """Return the first push that leaves more than ``limit`` tokens, with the ``initial`` ones and pops in
+        its cycle."""
         first = max(limit, initial)
         pushes = np.array(self.pushes[first:], dtype=np.int64)
         pops = np.array(self.pops[first - limit :][: len(pushes)], dtype=np.int64)
@@ -65,7 +65,7 @@ class TimingKernel:
         self.passed_horizon = False
         """Whether an event lies after the horizon."""
         self.full_queue: Unit | None = None
-        """The unit whose full queue blocks fetch, until the cycle in which it gets room is known."""
+        """The unit whose full queue blocks fetch, until it is known when it gets room."""
         self.horizon = min(horizon, NEVER - 1)
         self.counters = [TokenCounter(tokens[counter]) for counter in Counter]
         self._tokens = tokens
@@ -76,7 +76,7 @@ class TimingKernel:
         self._callbacks[unit] = proceed
 
     def wake(self, unit: Unit) -> None:
-        """Note that ``unit`` may proceed. Unnecessary calls are harmless."""
+        """Unnecessary calls are harmless."""
         self._is_awake[unit] = True
 
     def run_units(self) -> None:
@@ -94,7 +94,7 @@ class TimingKernel:
         return False
 
     def fail(self, cycle: int, unit: Unit, index: int, fault: Fault) -> None:
-        """Report an error in ``cycle``, which the units need not have reached."""
+        """Report an error in ``cycle``, which units need not have reached."""
         stop = Stop(cycle, unit, index, fault)
         if self.stop is None or stop < self.stop:
             self.stop = stop
@@ -103,8 +103,8 @@ class TimingKernel:
     # --- tokens ----------------------------------------------------------------------------------
 
     def tokens_ready(self, timing: InstructionTiming, cycle: int) -> int:
-        """Return the first cycle, at least ``cycle``, in which all popped tokens are present, or NEVER if a
-        push is unknown."""
+        """Return the first cycle, at least ``cycle``, with all popped tokens, or NEVER if a push is
+        unknown."""
         for counter in timing.pops:
             tokens = self.counters[counter]
             number = len(tokens.pops)

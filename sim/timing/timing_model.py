@@ -35,16 +35,15 @@ def simulate_timing(
     checked: Sequence[Fault | None] | None = None,
     sound: dict[int, InstructionTiming] | None = None,
 ) -> TimingRun:
-    """Simulate a program's timing, which does not depend on tensor data, in time linear in instructions and
-    bursts.
+    """Simulate a program's timing, independent of tensor data, in time linear in instructions and bursts.
 
     Args:
         address: of the first instruction in DRAM, a multiple of 16.
         faults: by instruction, the micro-op and fault that functional execution found.
         max_cycles: a longer run ends in this cycle with the cause ``limit``.
         stop_at: the cycle in which software stops the run.
-        sound: timings of fault-free instructions by ``id``, for programs that share instructions. The caller
-            keeps these alive. New timings are added.
+        sound: timings of fault-free instructions by ``id``, for programs that share them. The caller keeps
+            these alive. New timings are added.
         bus_timeout: cycles without a transfer, while a burst is under way, that end the run; 0: no timeout.
     """
     if checked is None:
@@ -84,11 +83,8 @@ def _run(
     fetch: FetchUnit,
     fast_forward: FastForward,
 ) -> None:
-    """Simulate to the end or the horizon.
-
-    When no unit can proceed, take the earliest pending decision: a read grant, or the completion of pad
-    words. All unknown events are later.
-    """
+    """Simulate to the end or the horizon. When no unit can proceed, take the earliest read grant or
+    completion of pad words: all unknown events are later."""
     while True:
         kernel.run_units()
         if fetch.granted == fast_forward.next_check:

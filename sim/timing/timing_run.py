@@ -21,7 +21,7 @@ from accel.sim.timing.timed_program import InstructionRun, TimedProgram
 from accel.sim.timing.timing_kernel import Stop
 
 UNKNOWN = -1
-"""An unknown cycle in :class:`InstructionCycles`."""
+"""An unknown cycle."""
 
 
 class InstructionCycles(NamedTuple):
@@ -51,7 +51,7 @@ class InstructionCycles(NamedTuple):
 
 
 class TimingRun(Struct, frozen=True, kw_only=True, dict=True):
-    """The cycles of a run, up to its end or the first error. Cycles and bursts after an error are not valid.
+    """The cycles of a run. Cycles and bursts after an error are not valid.
 
     Attributes:
         cycles: length of the run, or the cycles before the error.
@@ -70,7 +70,7 @@ class TimingRun(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def instruction_runs(self) -> list[InstructionRun]:
-        """The instructions with their cycles; :meth:`events` omits invalid ones."""
+        """:meth:`events` omits invalid ones."""
         timings = map(self.program.timings.__getitem__, self.program.numbers.tolist())
         cycles = [[None if c == UNKNOWN else c for c in column.tolist()] for column in self.columns]
         return [
@@ -80,7 +80,7 @@ class TimingRun(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def bursts(self) -> list[BurstRecord]:
-        """All bursts granted up to the end, by unit in order."""
+        """All bursts granted up to the end, by unit."""
         found = [burst for log in self.logs for burst in log.records()]
         return found if self.stop is None else [b for b in found if b.grant <= self.stop.cycle]
 
@@ -96,7 +96,7 @@ class TimingRun(Struct, frozen=True, kw_only=True, dict=True):
         return 2 * bursts + sum(int((column != UNKNOWN).sum()) for column in columns)
 
     def events(self) -> list[Event] | None:
-        """Return all sorted events up to the end, or None if they are too many."""
+        """Return all sorted events up to the end, or None if too many."""
         if self.record_count > MAX_RECORDS:
             return None
         found: list[Event] = []
@@ -138,7 +138,6 @@ def _add_instruction_events(one: InstructionRun, found: list[Event]) -> None:
 
 
 def _unit_cycles(run: TimingRun, unit: Unit) -> UnitCycles:
-    """Count a unit's cycles by state. Several states count as the first."""
     intervals = _fetch_intervals(run) if unit is Unit.FETCH else _worker_intervals(run, unit)
     busy, in_flight, waiting = intervals
     end = run.cycles

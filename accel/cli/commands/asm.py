@@ -1,5 +1,3 @@
-"""Help of ``accel asm``."""
-
 from pathlib import Path
 
 import click

@@ -1,5 +1,3 @@
-"""Help of ``accel bench``."""
-
 from pathlib import Path
 
 import click
@@ -46,11 +44,8 @@ from accel.cli.declared_options import config_option, json_option, seed_option, 
 def bench() -> None:
     """Measure a network's layers against the machine's limit.
 
-    Each layer ends with a bias, a shift and saturation to 0..127, or with a bias, a scale for each channel, a
-    zero point and saturation. Its result is compared with numpy. The exit code is 1 if any differs. The
-    columns serial, V = 1 and chosen V give the utilization of the GEMM core: one instruction after another,
-    decoupled with one buffer set, and with the chosen number V of virtual threads. docs/reference/networks.md
-    explains all columns.
+    The results are compared with numpy. The exit code is 1 if any differs. docs/reference/networks.md
+    explains the epilogues and columns.
 
     \b
     Example:

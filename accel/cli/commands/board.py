@@ -1,5 +1,3 @@
-"""Help of ``accel board``."""
-
 from pathlib import Path
 
 import click

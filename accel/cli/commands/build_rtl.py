@@ -1,5 +1,3 @@
-"""Help of ``accel build-rtl``."""
-
 import click
 
 from accel.cli.command_groups import runs

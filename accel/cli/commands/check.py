@@ -1,5 +1,3 @@
-"""Help of ``accel check``."""
-
 from pathlib import Path
 
 import click

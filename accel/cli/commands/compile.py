@@ -9,7 +9,7 @@ from accel.cli.commands.compile_onnx import compile_onnx
 
 
 class CompileCommands(Mapping[str, click.Command]):
-    """Commands of networks and operators. Those of operators are imported on first use."""
+    """Commands of networks and operators, the latter imported on first use."""
 
     def __getitem__(self, name: str) -> click.Command:
         return compile_onnx if name == compile_onnx.name else self._operators()[name]

@@ -1,5 +1,3 @@
-"""Help of ``accel compile onnx``."""
-
 from pathlib import Path
 
 import click

@@ -1,5 +1,3 @@
-"""Help of ``accel configs``."""
-
 import click
 
 from accel.cli.command_groups import runs

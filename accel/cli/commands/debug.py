@@ -1,5 +1,3 @@
-"""Help of ``accel debug``."""
-
 from pathlib import Path
 
 import click

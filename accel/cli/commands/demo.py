@@ -1,5 +1,3 @@
-"""Help of ``accel demo``."""
-
 import click
 
 from accel.base.run_choices import BACKENDS, DIGITS

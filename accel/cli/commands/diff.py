@@ -1,5 +1,3 @@
-"""Help of ``accel diff``."""
-
 from pathlib import Path
 
 import click

@@ -1,5 +1,3 @@
-"""Help of ``accel disasm``."""
-
 from pathlib import Path
 
 import click

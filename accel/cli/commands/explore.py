@@ -1,5 +1,3 @@
-"""Help of ``accel explore``."""
-
 from pathlib import Path
 
 import click

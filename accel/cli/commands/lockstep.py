@@ -1,5 +1,3 @@
-"""Help of ``accel lockstep``."""
-
 from pathlib import Path
 
 import click

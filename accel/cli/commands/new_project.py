@@ -1,5 +1,3 @@
-"""Help of ``accel new-project``."""
-
 from pathlib import Path
 
 import click

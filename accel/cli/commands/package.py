@@ -1,5 +1,3 @@
-"""Help of ``accel package``."""
-
 from pathlib import Path
 
 import click

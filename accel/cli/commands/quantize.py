@@ -1,5 +1,3 @@
-"""Help of ``accel quantize``."""
-
 from pathlib import Path
 
 import click

@@ -1,5 +1,3 @@
-"""Help of ``accel replay``."""
-
 from pathlib import Path
 
 import click

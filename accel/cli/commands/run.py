@@ -1,5 +1,3 @@
-"""Help of ``accel run``."""
-
 from pathlib import Path
 
 import click

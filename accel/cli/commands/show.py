@@ -1,5 +1,3 @@
-"""Help of ``accel show``."""
-
 from pathlib import Path
 
 import click

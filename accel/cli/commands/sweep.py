@@ -1,5 +1,3 @@
-"""Help of ``accel sweep``."""
-
 from collections.abc import Iterable
 from pathlib import Path
 

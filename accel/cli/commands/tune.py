@@ -12,7 +12,7 @@ _TEMPLATE = "FILE.py:TEMPLATE"
 
 
 class TuneCommands(Mapping[str, click.Command]):
-    """Commands of templates and operators, imported on first use."""
+    """Commands of templates and operators."""
 
     def __getitem__(self, name: str) -> click.Command:
         return self._commands()[_TEMPLATE if ":" in name or name.endswith(".py") else name]

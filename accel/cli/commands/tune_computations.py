@@ -54,7 +54,7 @@ def _shared_options(config: str) -> list[click.Parameter]:
     )
     @json_option
     def shared(**_: Any) -> None:
-        """Only the options of this function are used."""
+        """Only its options are used."""
 
     return shared.params
 

@@ -1,5 +1,3 @@
-"""Help of ``accel verify``."""
-
 from pathlib import Path
 
 import click
@@ -50,8 +48,7 @@ def verify() -> None:
 
     Values that differ only by the order of an addition's multiply-adds, which depends on the processor, are
     counted separately. float32 may differ by rounding, a quantized softmax by 1, and a sum that ONNX Runtime
-    computes in float32 by 1. On x86 without VNNI, where ONNX Runtime would saturate products of uint8 and
-    int8, the first comparison takes int8 weights as uint8, and the second is left out.
+    computes in float32 by 1.
 
     Where the outputs of ONNX Runtime without and with optimizations differ from one another, it says so.
     Missing inputs are random. With --backend the network is also compiled and run, after the rewriting that

@@ -1,5 +1,3 @@
-"""Help of ``accel verilog``."""
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,4 @@
-"""The class :class:`Config`: all numbers that define a machine.
-
-A program is compiled for a *geometry*. *Timing* may differ from run to run.
-"""
+"""The class :class:`Config`: all numbers that define a machine."""
 
 import re
 from collections.abc import Mapping
@@ -368,5 +365,6 @@ def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
 
 
 NAMED: dict[str, Config] = {name: Config(name=name).override(values) for name, values in NAMED_VALUES.items()}
-"""The named configurations: stock VTA, the classic 8x8x8 GEMM core, a small machine for fuzzing, one for
-an ECP5-85F, and the same four with ``post=1``, for example ``vta-int8``."""
+"""The named configurations: stock VTA, the classic 8x8x8 GEMM core, a small machine for fuzzing, and one for
+an ECP5-85F. Each also exists with ``post=1``, for example ``vta-int8``, and with all features, for example
+``vta-npu``."""

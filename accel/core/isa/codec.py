@@ -1,4 +1,4 @@
-"""Encode and decode programs, one array per field. Equal objects and equal words are processed once."""
+"""Encode and decode programs, one array per field. Equal instructions are processed once."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
@@ -217,11 +217,7 @@ def decode_uops(words: npt.ArrayLike, config: Config) -> UopArray:
 
 
 def check_encodable(config: Config) -> None:
-    """Check that instruction and micro-op fields fit their words.
-
-    Raises:
-        ConfigError: with the instruction and the bits that it needs.
-    """
+    """Raise a ConfigError unless the fields of instructions and micro-ops fit their words."""
     for cls in (*classes_of(config).values(), *variants_of(config).values()):
         class_slots(cls, config)
     class_slots(MicroOp, config)

@@ -2,7 +2,7 @@
 
 Fields are packed upward from bit 0. A field that would cross a 64-bit boundary starts at it. Fields with
 fixed positions must not overlap others. Widths may depend on the configuration. For example, an index of inp
-has 11 bits on ``vta``, which has 2048 inp elements.
+has 11 bits on ``vta``, with 2048 elements.
 """
 
 import dataclasses

@@ -2,9 +2,7 @@
 
     LOAD.INP    sram_base=0 dram_base=256 y_size=4 x_size=16 x_stride=64  <compute >compute
 
-Fields are ``name=value`` in order of declaration, without defaults. ``<load`` pops a token from the load
-unit, ``>store`` pushes one to the store unit, ``prev`` and ``next`` are neighbours that do not exist. Numbers
-have any base that Python reads. With names, ``dram_base=A+64`` is 64 elements after ``A``.
+``docs/reference/assembly.md`` describes the syntax.
 """
 
 import re

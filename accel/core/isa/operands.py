@@ -8,10 +8,9 @@ from accel.core.scratchpad_specs import Scratchpad
 
 @dataclass(frozen=True, kw_only=True)
 class Operand:
-    """Elements of a scratchpad, indexed by a micro-op field and two loop factors.
+    """Elements of a scratchpad, indexed by a micro-op field and two loop factors, see ``Loops``.
 
-    In iteration (i, j) the index is ``uop.<name> + i * <name>_factor_out + j * <name>_factor_in``. Access
-    sets, index checks, simulator and hardware follow from these declarations.
+    Access sets, index checks, simulator and hardware follow from these declarations.
 
     Attributes:
         name: name of the micro-op field.

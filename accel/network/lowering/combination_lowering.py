@@ -1,7 +1,7 @@
-"""Unfused sums and products of two tensors: a layer that copies one operand and has the other as residual.
+"""Unfused sums and products of two tensors: a layer copies one operand and has the other as residual.
 
-The other operand has the same shape, or one value for all pixels of each channel. For example, a
-squeeze-and-excite block multiplies pictures of (1, 64, 28, 28) by factors of (1, 64, 1, 1).
+The other operand has the same shape, or one value per channel, for example (1, 64, 1, 1) in a
+squeeze-and-excite block.
 """
 
 from accel.graph.graph import Graph

@@ -23,9 +23,7 @@ _CONVOLUTION_CYCLES_PER_ROW = 140
 def diagonal_layer(
     graph: Graph, data: Tensor, weights: Sequence[int], biases: Sequence[int], quantized: Quantized
 ) -> LoweredLayer:
-    """Multiply each channel by its weight: a depthwise 1x1 convolution, or a diagonal matrix product where
-    faster.
-    """
+    """Return a depthwise 1x1 convolution, or a diagonal matrix product where faster."""
     sizes, is_product = _channel_sizes(graph, data)
     channels = sizes[1]
     channel_weights, channel_biases = (
@@ -74,7 +72,7 @@ def with_residual(
     *,
     approximate: bool,
 ) -> LoweredLayer:
-    """Return a diagonal layer that adds or multiplies by a residual."""
+    """Add or multiply by a residual."""
     exact, differences = require_exact_residual(
         replace(quantized, residual=residual), approximate=approximate
     )
@@ -101,7 +99,7 @@ def _channel_sizes(graph: Graph, data: Tensor) -> tuple[Shape, bool]:
 def is_matrix(graph: Graph, tensor: Tensor) -> bool:
     """Whether a tensor's channels are its last axis, as after a MatMul, not its second.
 
-    Follows operands of the same shape, and those that a Reshape only divides into more rows.
+    The search follows operands of the same shape, or with rows that a Reshape divides.
     """
     found: Tensor | None = tensor
     while found is not None and len(found.shape) > 2:

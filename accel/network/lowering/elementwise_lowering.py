@@ -22,10 +22,7 @@ _OTHER_CONSTANTS = "its constants are more than a number for each channel"
 
 
 def lower_elementwise(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:
-    """Lower a function to clamped linear ones that have the same results in each channel, or to a table.
-
-    For example, Clip, Requantize and batch normalization are clamped linear, and Sigmoid is a table.
-    """
+    """Lower a function to a clamped linear one for each channel, for example a Clip, or to a table."""
     out = graph.tensors[fused.bounded]
     data, table = table_of_results(graph, fused)
     if data.shape != out.shape:

@@ -15,11 +15,11 @@ WEIGHT_INPUTS = ("weight", "B")
 class Operand:
     """One input of a layer, and the tensor that it reads.
 
-    Weights beyond int8 are written as a sum of ``copies`` int8 values, and the layer reads its data as often:
-    ``x * 200 = x * 127 + x * 73`` has two copies, one after the other along ``axis`` of ``tensor_shape``.
+    Weights beyond int8 become a sum of ``copies`` int8 values, and the layer reads its data as often:
+    ``x * 200 = x * 127 + x * 73`` has two copies in sequence along ``axis`` of ``tensor_shape``.
 
     Attributes:
-        shape: shape in which the layer reads the values.
+        shape: in which the layer reads the values.
         groups: parts of that axis that are copied separately, as in a grouped convolution.
         generated: values of no tensor, for example an average's ones: int8, or int32 for a bias. Either all
             values, or a matrix's diagonal.

@@ -22,7 +22,7 @@ class LoweredLayer(Struct, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         operator: for example ``conv2d``.
-        differences: pairs of values, of 65,536, whose approximate sum or product differs from float32.
+        differences: pairs of values, of 65,536, whose sum or product differs from float32.
     """
 
     operator: str

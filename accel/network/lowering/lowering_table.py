@@ -20,8 +20,8 @@ from accel.network.lowering.transposed_convolution_lowering import lower_transpo
 from accel.network.lowering.unsupported_reasons import unsupported_reason
 
 Lowering = Callable[[Graph, FusedNodes, bool], LoweredLayer]
-"""The last argument is ``approximate`` of :func:`lower`. Raises
-:class:`~accel.network.lowering.lowered_layer.NotOnMachine`, or a ShapeError that names an unsupported size.
+"""The last argument is ``approximate`` of :func:`lower`. Raises NotOnMachine, or a ShapeError that names an
+unsupported size.
 """
 
 LOWERINGS: Mapping[type[Operator], Lowering] = {
@@ -43,10 +43,9 @@ LOWERINGS: Mapping[type[Operator], Lowering] = {
 
 
 def lower(graph: Graph, fused: FusedNodes, *, approximate: bool = False) -> LoweredLayer:
-    """Lower fused nodes to one layer, or raise NotOnMachine.
+    """Lower fused nodes, or raise NotOnMachine.
 
-    Args:
-        approximate: allow sums and products that differ from float32 for some values.
+    With ``approximate``, some values of sums and products may differ from float32.
     """
     lowering = LOWERINGS.get(type(fused.main.operator))
     if lowering is None:

@@ -13,8 +13,7 @@ from accel.network.lowering.product_layer import count_int8_summands, product_la
 def lower_matrix_product(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:
     """Lower a MatMul of a tensor with weights, or of two tensors.
 
-    For example, the products of 12 heads, (1, 12, 64, 32) times (1, 12, 32, 64), are a ``gemm`` with
-    ``batch=12``.
+    For example, the products of 12 heads are a ``gemm`` with ``batch=12``.
     """
     data, weights, *_ = graph.operands(fused.main)
     copies = count_int8_summands(graph, weights) if weights.name in graph.constants else 1

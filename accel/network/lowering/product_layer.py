@@ -28,7 +28,7 @@ def product_layer(
     *,
     approximate: bool,
 ) -> LoweredLayer:
-    """Complete a product by bias, residual and epilogue."""
+    """Add bias, residual and epilogue to a product."""
     tensors, result = graph.operands(fused.main), graph.tensors[fused.main.output]
     assert isinstance(fused.main.operator, Product)
     if result.dtype == "int32":

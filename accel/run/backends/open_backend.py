@@ -38,21 +38,14 @@ def open_backend(
 
 
 def check_backend(backend: str, valid: Sequence[str]) -> None:
-    """Refuse a backend not in ``valid``.
-
-    Raises:
-        AccelError: with the nearest name.
-    """
+    """Raise an AccelError with the nearest name for a backend not in ``valid``."""
     if backend not in valid:
         raise AccelError(f"the backend is {backend!r}; {nearest(backend, valid)}")
 
 
 def check_options(backend: str, options: RunOptions, hardware: object = None) -> None:
-    """Refuse options for another backend.
-
-    Raises:
-        AccelError: an engine, a wave file or hardware without ``rtl``, or a random order with it.
-    """
+    """Raise an AccelError for an engine, a wave file or hardware without ``rtl``, or a random order with
+    it."""
     if backend == RTL:
         if options.order != "program":
             raise AccelError(

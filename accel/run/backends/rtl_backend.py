@@ -68,7 +68,7 @@ class Rtl(Backend):
             self.engine.__exit__(kind, error, trace)
 
     def execute(self, program: Image, dram: Dram, pads: Scratchpads, options: RunOptions) -> Execution:
-        """The hardware does not count micro-ops, so a program with too many is not started."""
+        """A program with too many micro-ops is not started, since hardware does not count them."""
         options = options.within(program.start)
         if program.start.contents and not self.engine.observed:
             raise EngineError(
@@ -169,7 +169,6 @@ def check_uops(instructions: Sequence[Instruction], config: Config, max_uops: in
 
 
 def push_tokens(engine: Engine, config: Config, tokens: Tokens) -> None:
-    """Run a program that pushes tokens."""
     body = [_CARRIERS[counter] for counter in Counter for _ in range(tokens[counter])]
     code = encode([*body, Finish()], config)
     size = -(-len(code) // PAGE_BYTES) * PAGE_BYTES
