@@ -275,12 +275,12 @@ class _Run:
             self.points[point.values] = point
         self._publish_points({})
 
-    def _publish_points(self, unordered: Mapping[Values, Point]) -> None:
-        """Publish the points, and finished ones of a list that is not complete."""
+    def _publish_points(self, finished: Mapping[Values, Point]) -> None:
+        """Publish the known points and the finished ones of an incomplete batch."""
         now = time.monotonic()
         if self._publish is not None and self._base is not None and now - self._published > _PUBLISH_SECONDS:
             self._publish(
-                self.exploration(self._base, "", None, {}, [*self.points.values(), *unordered.values()])
+                self.exploration(self._base, "", None, {}, [*self.points.values(), *finished.values()])
             )
             self._published = time.monotonic()
 
@@ -299,6 +299,7 @@ class _Run:
         if is_placed:
             wanted = [one for one in points.values() if one.status == "measured"]
             self._done += len(points) - len(wanted)
+            self._progress(self._done, self._total(wanted))
             finished: dict[Values, Point] = {}
             for values, placement in self._placements(wanted):
                 placed = self._with_placement(points[values], placement, is_bounded=is_bounded)
