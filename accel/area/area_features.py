@@ -73,10 +73,6 @@ def _fetch_blocks(config: Config) -> int:
     return banks * -(-max(1, config.fetch_buffer // banks) // _ADDRESS_WORDS)
 
 
-def _address_bits(config: Config) -> int:
-    return sum((one.bank_depth - 1).bit_length() * one.banks for one in memory_banks(config).values())
-
-
 def _levels(config: Config) -> int:
     return int(log2(config.block_in))
 

@@ -11,9 +11,6 @@ from accel.core.isa import Loops, Store
 from accel.core.scratchpad_specs import INP, WGT
 from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, compute_depth, store_depth
 
-MIN_LOAD_CYCLES = 64
-"""Bus cycles of the shortest LOAD worth an instruction."""
-
 
 class Clocks:
     """Clocks of the units, in cycles."""
@@ -34,17 +31,6 @@ class Clocks:
 
     def bus_cycles(self, span: Span) -> float:
         return (span.end - span.begin) * span.memory.element_bytes(self.config) / self.config.bus_bytes
-
-    def loadable_elements(self, span: Span, until: float) -> int:
-        """Return about how many elements of a span the load unit can load before cycle ``until``.
-
-        It is 0 if they would take less than half of :data:`MIN_LOAD_CYCLES`.
-        """
-        cycles_per_element = span.memory.element_bytes(self.config) / self.config.bus_bytes
-        cycles = until - max(self.load, self.free_at(span))
-        if cycles < MIN_LOAD_CYCLES / 2:
-            return 0
-        return round(max(cycles, MIN_LOAD_CYCLES) / cycles_per_element + 0.5)
 
     def free_at(self, span: Span) -> float:
         return float(self._read_until[span.memory][span.begin : span.end].max(initial=0.0))

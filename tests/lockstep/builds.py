@@ -35,7 +35,8 @@ THOROUGH = {
 """Builds for ``--thorough`` only. Compiling one takes as long as all its programs, and other builds have most
 of its parameter values."""
 _LARGE = 256
-"""Models with more multipliers are compiled with optimization."""
+"""Models with at least as many multipliers are compiled with optimization. It takes 4 s more for ``vta``, and
+saves 0.3 s for each of its vectors."""
 BUILDS: dict[str, Config] = {
     "tiny": TINY,
     "own operations": MACHINE.hardware,
@@ -235,7 +236,7 @@ def hardware(build: Config) -> Engine:
 
 def opened(config: Config) -> Engine:
     """Open another machine of this build, which the caller closes; optimize it for long programs."""
-    large = config.batch * config.block_in * config.block_out > _LARGE
+    large = config.batch * config.block_in * config.block_out >= _LARGE
     return open_engine(config.hardware, optimize=1 if large else None)
 
 
