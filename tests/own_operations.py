@@ -66,3 +66,5 @@ OWN = tuple(
 """Their numbers are 5 to 14 on a machine with all of them, so that the last seven are ALU_HIGH's."""
 OWN_NAMES = "+" + ",".join(one.name for one in OWN)
 MACHINE: Config = NAMED["tiny"].override({"block_out": 4, "alu_ops": OWN_NAMES})
+
+ELEMENTWISE = tuple(one for one in OWN if not one.crosses_lanes)

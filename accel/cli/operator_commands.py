@@ -186,6 +186,10 @@ def _table(_: click.Context, __: click.Parameter, value: str | None) -> list[int
     return [int(entry) for entry in entries]
 
 
+def _several(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
+    return values or None
+
+
 def _option(operator: Operator, parameter: Parameter, *, required: bool) -> click.Option:
     names = [*parameter.options, parameter.name]
     if parameter.kind is ParameterKind.FLAG:
@@ -193,6 +197,8 @@ def _option(operator: Operator, parameter: Parameter, *, required: bool) -> clic
     needed = operator.is_needed(parameter)
     default = None if needed else operator.default_of(parameter)
     text = parameter.text + (f"  [default: {parameter.default_text}]" if parameter.default_text else "")
+    if parameter.kind is ParameterKind.OPERATIONS:
+        return click.Option(names, metavar=parameter.metavar, multiple=True, callback=_several, help=text)
     if parameter.kind is ParameterKind.INTEGER:
         return click.Option(
             names,

@@ -13,6 +13,7 @@ from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.operators.declared_operator import Operator
 from accel.compiler.operators.operator_parameters import JointParameter, Parameter, ParameterKind
 from accel.compiler.operators.operator_registry import operator_of
+from accel.compiler.ops.epilogue_operations import epilogue_operations
 from accel.compiler.ops.workload import Workload
 from accel.core.config import NAMED, Config
 from accel.image.program_source import Step
@@ -135,6 +136,8 @@ def parameter_value(one: Parameter | JointParameter, given: object) -> Any:
     if one.kind is ParameterKind.RECORD:
         assert one.make is not None
         return one.make(_object(one.name, given))
+    if one.kind is ParameterKind.OPERATIONS:
+        return tuple(map(str, epilogue_operations(given)))
     if one.kind in (ParameterKind.SCALES, ParameterKind.TABLE) and isinstance(given, list):
         return given
     if one.kind is ParameterKind.FLAG:

@@ -52,10 +52,20 @@ def apply(operation: Operation | str, x: Expr | int, y: Expr | int) -> Expr:
         ConfigError: the operation is not declared.
         ShapeError: it crosses lanes, which elements of tensor expressions do not have.
     """
+    return Applied(elementwise_operation(operation).name, as_expr(x), as_expr(y))
+
+
+def elementwise_operation(operation: Operation | str) -> Operation:
+    """Return a declared operation that elements of tensor expressions can have.
+
+    Raises:
+        ConfigError: the operation is not declared.
+        ShapeError: it crosses lanes.
+    """
     found = operation if isinstance(operation, Operation) else find_operation(operation)
     if found.crosses_lanes:
         raise ShapeError(
             f"operation {found.name!r} crosses the lanes of an element; a tensor expression has no lanes: "
             f"declare an intrinsic whose emitter uses it"
         )
-    return Applied(find_operation(found.name).name, as_expr(x), as_expr(y))
+    return find_operation(found.name)

@@ -302,6 +302,8 @@ def _outermost_operator(body: Expr) -> tuple[Expr, PostOp] | None:
             return left, AddQuantized(right, how)
         case Multiplied(left, right, how):
             return left, MultiplyQuantized(right, how)
+        case Applied(operation, value, Const() | Read() as operand):
+            return value, Apply(operation, operand)
         case Binary("+", value, Read() as operand):
             return value, Bias(operand) if operand.dtype == "int32" else Residual(operand)
         case Binary("+", value, Const(amount)):

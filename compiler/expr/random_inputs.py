@@ -148,7 +148,11 @@ class _VarianceEstimate:
             for bound in (how.high - how.out.zero, how.out.zero - how.low):
                 self._check_bound(total, bound)
             return total
-        if isinstance(expr, Applied | LookedUp):
+        if isinstance(expr, Applied):
+            value = self.variance(expr.value)
+            self._draw_alike(expr.operand, value)
+            return max(value, self.variance(expr.operand))
+        if isinstance(expr, LookedUp):
             return max(map(self.variance, expr.parts()))
         assert isinstance(expr, Binary)
         return self._binary(expr)
@@ -158,9 +162,7 @@ class _VarianceEstimate:
         constant = expr.b.value if isinstance(expr.b, Const) else None
         if expr.op in ("+", "-"):
             for operand, other in ((expr.a, b), (expr.b, a)):
-                if isinstance(operand, Read) and operand.tensor not in self.variances:
-                    assert isinstance(operand.tensor, Tensor)
-                    self.variances[operand.tensor] = other
+                self._draw_alike(operand, other)
             return self.variance(expr.a) + self.variance(expr.b)
         if expr.op == "*":
             if constant is not None:
@@ -172,6 +174,12 @@ class _VarianceEstimate:
             self._check_bound(a, constant if expr.op == "min" else -constant)
             return a
         return max(a, b)
+
+    def _draw_alike(self, operand: Expr, variance: float) -> None:
+        """Give an int32 input the variance of the value that it is combined with first."""
+        if isinstance(operand, Read) and operand.tensor not in self.variances:
+            assert isinstance(operand.tensor, Tensor)
+            self.variances[operand.tensor] = variance
 
     def _check_bound(self, variance: float, bound: int) -> None:
         if bound > 0 and _SIGMAS * sqrt(variance) > bound:

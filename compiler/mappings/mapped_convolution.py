@@ -66,7 +66,7 @@ def _epilogue(workload: Workload, copies: int, *, is_matrix: bool) -> dict[str, 
             scales = [scale for scale in epilogue.scales for _ in range(copies)]
             epilogue = replace(epilogue, scale=scales)
         return {"quantized": epilogue}
-    return {name: getattr(epilogue, name) for name in ("residual", "relu", "shift", "clip")}
+    return {name: getattr(epilogue, name) for name in ("residual", "relu", "shift", "clip", "operations")}
 
 
 def convolution_views(workload: Workload, splits: Splits) -> dict[str, View]:
@@ -74,14 +74,15 @@ def convolution_views(workload: Workload, splits: Splits) -> dict[str, View]:
     down, across = splits
     views = {"data": _data_view(workload, splits), "weight": _weight_view(workload, splits)}
     has_blocks = down.block * across.block > 1
-    if has_blocks and workload.bias is not None:
+    if has_blocks:
         channels = workload.parameters["OC"]
-        views["bias"] = View(
+        repeated = View(
             shape=(channels,),
             before=(0,),
             sizes=(channels, down.block, across.block),
             coefficients=((1, 0, 0),),
         )
+        views |= {tensor.name: repeated for tensor in workload.channel_tensors}
     if has_blocks or down.strips * across.strips > 1 or is_product(workload, splits):
         views["out"] = _output_view(workload, splits)
         if workload.residual is not None:

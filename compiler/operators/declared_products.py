@@ -2,6 +2,7 @@
 
 from accel.compiler.operators.declared_operator import Operator
 from accel.compiler.operators.operator_parameters import Parameter, ParameterKind
+from accel.compiler.ops.epilogue_operations import OPERATION_FORM
 from accel.compiler.ops.quantized_layers import Quantized
 from accel.compiler.ops.workload import dense, gemm
 from accel.compiler.plans.gemm_planner import GEMM_PLANNER
@@ -25,6 +26,14 @@ def epilogue(length: str, *, weights: bool = False) -> tuple[Parameter, ...]:
         Parameter(name="shift", text="Shift sums right by 0..31 bits, then saturate to int8."),
         Parameter(
             name="clip", kind=ParameterKind.BOUNDS, metavar="LOW,HIGH", text="Saturate to these bounds."
+        ),
+        Parameter(
+            name="operations",
+            kind=ParameterKind.OPERATIONS,
+            aliases=("operation",),
+            metavar=OPERATION_FORM,
+            text="After the bias and before the shift, apply a declared operation of the ALU to the sums, "
+            f"with this number or with an int32 operand of shape ({length},) (repeatable).",
         ),
         quantized(shared=("clip",), weights=weights),
     )
@@ -139,7 +148,8 @@ def quantized(*, shared: tuple[str, ...] = (), weights: bool = False) -> Paramet
 
 EPILOGUE_TEXT = (
     "Without --shift, --residual, --relu and --clip, {result} holds the low 8 bits of the sums. With any "
-    "of them, the epilogue is: plus bias, shift right, plus residual, ReLU, saturation, in this order. With "
+    "of them, the epilogue is: plus bias, operations in their order, shift right, plus residual, ReLU, "
+    "saturation, in this order. With "
     "--scale, on machines with post=1, it is: plus bias, times the scale in float32, rounded half to even, "
     "plus the zero point, saturation, and optionally plus or times a residual, as in ONNX's quantized "
     "operators."
@@ -169,6 +179,7 @@ GEMM = Operator(
         "gemm -m 512 -n 512 -k 512 --explain --save-schedule mine.toml",
         "gemm -m 512 -n 512 -k 512 --schedule mine.toml --vthreads 4 -o gemm.accel",
         "gemm -m 512 -n 512 -k 512 --tile m=64,n=128 -o gemm.accel",
+        "gemm -m 64 -n 64 -k 64 --operation max=-9 --operation add=channel --shift 6 -o gemm.accel",
         "gemm -m 64 -n 64 -k 32 --batch 12 --scale 0.002 --config vta-int8 -o heads.accel",
     ),
 )

@@ -27,12 +27,18 @@ class ParameterKind(Enum):
     ORDER = "order"
     """The order of additions in float32: left, right or apart."""
     RESIDUAL_OPERATION = "residual operation"
+    OPERATIONS = "operations"
+    """Declared operations with their operands, as texts such as ``max=7``. The command line takes them in
+    one option or several."""
     RECORD = "record"
     """Several parameters in one argument. Outside of Python, they are separate."""
 
     @property
     def is_tuple(self) -> bool:
-        return self in (ParameterKind.PAIR, ParameterKind.SIDES, ParameterKind.BOUNDS)
+        return self in (
+            *(ParameterKind.PAIR, ParameterKind.SIDES, ParameterKind.BOUNDS),
+            ParameterKind.OPERATIONS,
+        )
 
     @property
     def counts(self) -> tuple[int, ...]:

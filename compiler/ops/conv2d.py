@@ -4,6 +4,7 @@ from accel.base.errors import ShapeError
 from accel.compiler.expr.linear_expressions import simplify
 from accel.compiler.expr.scalar_expressions import Expr, IterVar
 from accel.compiler.expr.tensor_expressions import placeholder, reduce_axis, sum
+from accel.compiler.ops.epilogue_operations import Operations
 from accel.compiler.ops.quantized_layers import Quantized
 from accel.compiler.ops.sliding_window import sliding, window
 from accel.compiler.ops.workload import (
@@ -33,6 +34,7 @@ def conv2d(
     relu: bool = False,
     shift: int | None = None,
     clip: tuple[int, int] | None = None,
+    operations: Operations = (),
     quantized: Quantized | None = None,
 ) -> Workload:
     """Return a two-dimensional convolution (cross-correlation, as in networks) with an epilogue.
@@ -52,9 +54,11 @@ def conv2d(
         dilation: distance of the input elements under adjacent kernel elements.
         groups: number of groups of input and output channels.
         bias: add an int32 tensor ``bias`` of shape (OC,).
-        residual, relu, shift, clip, quantized: as in :func:`accel.gemm`, for ``data`` and ``out``.
+        residual, relu, shift, clip, operations, quantized: as in :func:`accel.gemm`, for ``data`` and
+            ``out``.
 
     Raises:
+        ConfigError: an operation is not declared.
         ShapeError: an argument is out of range, the groups do not divide the channels, the kernel is larger
             than the padded input, or sums are too long for int32.
     """
@@ -65,7 +69,14 @@ def conv2d(
     slide = sliding((H, W), kernel, stride, padding, dilation)
     (KH, KW), (OH, OW) = slide.kernel, slide.outputs
     epilogue = epilogue_of(
-        quantized, bias=bias, shift=shift, residual=residual, relu=relu, clip=clip, channels=OC
+        quantized,
+        bias=bias,
+        shift=shift,
+        residual=residual,
+        relu=relu,
+        clip=clip,
+        operations=operations,
+        channels=OC,
     )
     columns, outputs = IC // groups, OC // groups
     data = input_of(epilogue, (N, IC, H, W), "data")

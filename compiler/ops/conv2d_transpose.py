@@ -3,6 +3,7 @@
 from accel.base.errors import ShapeError
 from accel.compiler.expr.scalar_expressions import Condition, Const, Expr, Guarded, IterVar
 from accel.compiler.expr.tensor_expressions import Tensor, compute, placeholder, reduce_axis, sum
+from accel.compiler.ops.epilogue_operations import Operations
 from accel.compiler.ops.quantized_layers import Quantized
 from accel.compiler.ops.sliding_window import pair, sides
 from accel.compiler.ops.workload import (
@@ -31,6 +32,7 @@ def conv2d_transpose(
     relu: bool = False,
     shift: int | None = None,
     clip: tuple[int, int] | None = None,
+    operations: Operations = (),
     quantized: Quantized | None = None,
 ) -> Workload:
     """Return a transposed two-dimensional convolution: each input element adds its multiple of the kernel to
@@ -46,9 +48,10 @@ def conv2d_transpose(
         padding: rows and columns cut off the output, in the forms of :func:`accel.conv2d`.
         output_padding: rows added at the bottom and columns on the right of the output, fewer than the
             stride.
-        bias, residual, relu, shift, clip, quantized: as in :func:`accel.conv2d`.
+        bias, residual, relu, shift, clip, operations, quantized: as in :func:`accel.conv2d`.
 
     Raises:
+        ConfigError: an operation is not declared.
         ShapeError: an argument is out of range, the output is empty, or sums are too long for int32.
     """
     N, IC, H, W, OC = check_sizes(N=N, IC=IC, H=H, W=W, OC=OC)
@@ -63,7 +66,14 @@ def conv2d_transpose(
     if min(OH, OW) < 1:
         raise ShapeError(f"padding is {[top, left, bottom, right]}; it leaves an output of {OH} x {OW}")
     epilogue = epilogue_of(
-        quantized, bias=bias, shift=shift, residual=residual, relu=relu, clip=clip, channels=OC
+        quantized,
+        bias=bias,
+        shift=shift,
+        residual=residual,
+        relu=relu,
+        clip=clip,
+        operations=operations,
+        channels=OC,
     )
     data, weight = input_of(epilogue, (N, IC, H, W), "data"), placeholder((IC, OC, KH, KW), name="weight")
     c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((IC, "c"), (KH, "dy"), (KW, "dx")))

@@ -56,11 +56,12 @@ class Mean(Struct, frozen=True):
     def folds(self, length: int) -> bool:
         return False
 
-    def products(self) -> int:
-        return int(set(self.factors.values()) != {1})
+    def alu_operations(self) -> tuple[str, ...]:
+        is_used = {"add": self.offset, "mul": set(self.factors.values()) != {1}, "shr": self.shift}
+        return tuple(name for name, used in is_used.items() if used)
 
     def passes(self, length: int) -> int:
-        return 1 + bool(self.offset) + self.products() + bool(self.shift)
+        return 1 + len(self.alu_operations())
 
 
 def mean_of(counts: Sequence[int]) -> Mean:

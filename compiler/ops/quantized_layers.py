@@ -300,8 +300,8 @@ class Quantized:
     def folds(self, length: int) -> bool:
         return False
 
-    def products(self) -> int:
-        return 0
+    def alu_operations(self) -> tuple[str, ...]:
+        return ()
 
     def passes(self, length: int) -> int:
         return 1

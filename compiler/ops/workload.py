@@ -20,6 +20,7 @@ from accel.compiler.expr.tensor_expressions import (
     sum,
 )
 from accel.compiler.ops.epilogue import Epilogue
+from accel.compiler.ops.epilogue_operations import Operations
 from accel.compiler.ops.integer_mean import Mean
 from accel.compiler.ops.quantized_layers import Quantized
 
@@ -34,6 +35,7 @@ class Workload:
         output: the tensor to compute.
         sums: the stage that the GEMM core computes, or the output if there is no epilogue.
         bias, residual: the tensors added to the sums and after the shift, or None.
+        operands: tensors of the operations of the epilogue, with one int32 value per channel.
         epilogue: the operations after the sums.
     """
 
@@ -44,6 +46,7 @@ class Workload:
     epilogue: Epilogue | Mean | Quantized
     parameters: dict[str, Any]
     residual: Tensor | None = None
+    operands: tuple[Tensor, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         return self._as_data() == other._as_data() if isinstance(other, Workload) else NotImplemented
@@ -52,7 +55,7 @@ class Workload:
         return hash((self.name, self.output.name, self.output.shape))
 
     def _as_data(self) -> tuple[Any, ...]:
-        parts = (self.output, self.sums, self.bias, self.residual)
+        parts = (self.output, self.sums, self.bias, self.residual, *self.operands)
         names = [None if tensor is None else tensor.name for tensor in parts]
         return self.name, self.parameters, self.epilogue, names, expression_to_data([self.output])
 
@@ -66,6 +69,11 @@ class Workload:
         else the second."""
         shape = self.output.shape
         return shape[2 if len(shape) == 3 else min(1, len(shape) - 1)]
+
+    @property
+    def channel_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors with one int32 value per channel: the bias, then :attr:`operands`."""
+        return self.operands if self.bias is None else (self.bias, *self.operands)
 
     @property
     def axes(self) -> tuple[IterVar, ...]:
@@ -118,6 +126,7 @@ def gemm(
     relu: bool = False,
     shift: int | None = None,
     clip: tuple[int, int] | None = None,
+    operations: Operations = (),
     quantized: Quantized | None = None,
 ) -> Workload:
     """Return C = A @ B with an epilogue: int8 operands, int32 sums, int8 result.
@@ -138,11 +147,16 @@ def gemm(
         bias: add an int32 tensor ``bias`` of shape (N,).
         residual: add an int8 tensor ``residual`` of the shape of C.
         relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
+        operations: declared operations of the ALU on the sums after the bias and before the shift, as pairs
+            of an operation or its name and its operand. The operand is an immediate, or ``"channel"`` for an
+            int32 tensor of shape (N,). These tensors are inputs with the names ``operand0``, ``operand1`` and
+            so on. For example, ``[("max", 7), ("add", "channel")]`` adds ``operand0`` to sums of at least 7.
         quantized: scales, zero points and dtypes for machines with ``post=1``, instead of ``residual``,
-            ``relu``, ``shift`` and ``clip``.
+            ``relu``, ``shift``, ``clip`` and ``operations``.
 
     Raises:
-        ShapeError: an argument is out of range, or K is too long for int32 sums.
+        ConfigError: an operation is not declared.
+        ShapeError: an argument is out of range, an operation crosses lanes, or K is too long for int32 sums.
     """
     M, N, K = check_sizes(M=M, N=N, K=K)
     transpose_a = check_flag("transpose_a", transpose_a)
@@ -154,6 +168,7 @@ def gemm(
         residual=residual,
         relu=relu,
         clip=clip,
+        operations=operations,
         channels=N,
         has_second_zero=True,
     )
@@ -181,6 +196,7 @@ def dense(
     relu: bool = False,
     shift: int | None = None,
     clip: tuple[int, int] | None = None,
+    operations: Operations = (),
     quantized: Quantized | None = None,
 ) -> Workload:
     """Return a fully connected layer: ``out = data @ weight.T`` with an epilogue.
@@ -191,14 +207,23 @@ def dense(
     Args:
         N: batch size.
         IC, OC: inputs and outputs of the layer.
-        bias, residual, relu, shift, clip, quantized: as in :func:`accel.gemm`, for ``data`` and ``out``.
+        bias, residual, relu, shift, clip, operations, quantized: as in :func:`accel.gemm`, for ``data`` and
+            ``out``.
 
     Raises:
-        ShapeError: an argument is out of range, or IC is too long for int32 sums.
+        ConfigError: an operation is not declared.
+        ShapeError: an argument is out of range, an operation crosses lanes, or IC is too long for int32 sums.
     """
     N, IC, OC = check_sizes(N=N, IC=IC, OC=OC)
     epilogue = epilogue_of(
-        quantized, bias=bias, shift=shift, residual=residual, relu=relu, clip=clip, channels=OC
+        quantized,
+        bias=bias,
+        shift=shift,
+        residual=residual,
+        relu=relu,
+        clip=clip,
+        operations=operations,
+        channels=OC,
     )
     data, weight = input_of(epilogue, (N, IC), "data"), weights_of(epilogue, (OC, IC), "weight")
     parameters = {"N": N, "IC": IC, "OC": OC} | parameters_of(epilogue, bias)
@@ -217,6 +242,11 @@ def epilogue_of(
     check_flag("bias", bias)
     if not isinstance(quantized, Quantized):
         raise ShapeError(f"quantized is {quantized!r}; it must be an accel.Quantized")
+    if others.pop("operations", ()):
+        raise ShapeError(
+            "operations and quantized are given; the store unit requantizes sums, and the ALU has the "
+            "operations: give shift and clip instead of a scale"
+        )
     for name, value in others.items():
         if name == "relu" and value is True:
             low, high = quantized.output_zero, 127 if quantized.output_dtype == "int8" else 255
@@ -309,12 +339,15 @@ def with_epilogue(
     result: str = "out",
     channel_axis: int = 1,
 ) -> Workload:
-    """Bias and residual are inputs of the workload.
+    """Bias, residual and operands of operations are inputs of the workload.
 
-    ``total`` returns the sum of an element. Its parameters name the axes. The int32 bias has the dimension
-    ``channel_axis`` of ``shape``.
+    ``total`` returns the sum of an element. Its parameters name the axes. The int32 bias and operands have
+    the dimension ``channel_axis`` of ``shape``.
     """
-    added = placeholder((shape[channel_axis],), "int32", name="bias") if bias else None
+    channels = (shape[channel_axis],)
+    added = placeholder(channels, "int32", name="bias") if bias else None
+    count = epilogue.channel_operands if isinstance(epilogue, Epilogue) else 0
+    operands = tuple(placeholder(channels, "int32", name=f"operand{number}") for number in range(count))
     residual, dtype, per_channel = None, "int8", False
     if isinstance(epilogue, Quantized):
         dtype = epilogue.dtype
@@ -331,7 +364,7 @@ def with_epilogue(
         elements = None if added is None else added[channel], None if residual is None else residual[where]
         if isinstance(epilogue, Quantized):
             return epilogue.apply(value, channel, *elements)
-        return epilogue.apply(value, *elements)
+        return epilogue.apply(value, *elements, [one[channel] for one in operands])
 
     sums, output = sums_and_result(shape, total, None if epilogue.is_empty else after, result, dtype)
     return Workload(
@@ -342,6 +375,7 @@ def with_epilogue(
         residual=residual,
         epilogue=epilogue,
         parameters=parameters,
+        operands=operands,
     )
 
 

@@ -207,7 +207,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         batches=-(-sizes["N"] // config.batch),
         channels=merged.count if is_diagonal else -(-merged.outputs // config.block_out),
         depth=-(-merged.inputs // config.block_in),
-        has_bias=workload.bias is not None,
+        biases=len(workload.channel_tensors),
         has_residual=workload.residual is not None,
         holds_residual=has_channel_residual(workload),
         folds_bias=cost.folds_bias,

@@ -49,18 +49,20 @@ def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Sched
     channels, pixels, innermost = _tile_output(output, plan, machine.config, merged)
     for stage in stages:
         stage.compute_at(output, innermost)
-    bias = None
+    resident: list[Stage] = []
     in_store = has_store_epilogue(workload, machine.config)
     if in_store:
         within = output.leaves[output.leaves.index(innermost) + 1]
         requantize_in_store(s, workload, machine, within, innermost)
-    elif workload.bias is not None:
-        bias = s[s.cache_read(workload.bias, machine.acc_buffer)]
+    else:
         is_shared = plan.outer == "channels" and plan.thread_axis != "groups"
-        if plan.bias_resident:
-            bias.compute_root()
-        else:
-            bias.compute_at(output, channels if is_shared else innermost)
+        for tensor in workload.channel_tensors:
+            stage = s[s.cache_read(tensor, machine.acc_buffer)]
+            if plan.bias_resident:
+                stage.compute_root()
+                resident.append(stage)
+            else:
+                stage.compute_at(output, channels if is_shared else innermost)
     if workload.residual is not None and not in_store:
         load_residual(s, workload, machine, stages[-1], innermost, product=plan.residual_product)
     data, weights = (s.tensor(read.tensor.name) for read in reads(sums.body))
@@ -78,8 +80,8 @@ def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Sched
         if plan.resident in (operand, "both"):
             is_outer = (operand == "weights") == (plan.outer == "channels")
             make_resident(stage, output, loop if is_outer else group, prefetch=plan.prefetch and is_outer)
-    if bias is not None and plan.bias_resident:
-        wgt.start_after(bias)
+    if resident:
+        wgt.start_after(resident[-1])
     for stage in stages[1:]:
         tensorize_elements(stage, machine)
     return s

@@ -7,7 +7,8 @@ from msgspec import Struct
 from accel.base.errors import ScheduleError
 from accel.compiler.ops.quantized_layers import Quantized
 from accel.compiler.ops.workload import Workload
-from accel.compiler.target.builtin_emitters import overwrites
+from accel.compiler.target.builtin_emitters import missing_operations, overwrites
+from accel.core.alu_operations import find_operation
 from accel.core.config import Config
 
 
@@ -16,6 +17,7 @@ class EpilogueCost(Struct, frozen=True, kw_only=True):
 
     Attributes:
         passes: operations on each accumulator, with the reset.
+        slots: slots of these operations, some of which take several.
         reset_passes: passes before the products, 0 or 1.
         folds_bias: whether the reset also adds the bias.
         in_store: whether the store unit requantizes the sums, with parameters from PAR.
@@ -36,17 +38,18 @@ def epilogue_cost(workload: Workload, config: Config, sum_length: int) -> Epilog
         return EpilogueCost(
             passes=0, slots=0, reset_passes=0, folds_bias=False, in_store=True, shares_parameters=shares
         )
-    multiply_slots = workload.epilogue.products() * (config.mul_slots - 1)
+    operations = map(find_operation, workload.epilogue.alu_operations())
+    further_slots = sum(one.slots(config) - 1 for one in operations)
     if overwrites(config):
         passes += folds_bias - 1
-        slots = passes + multiply_slots
+        slots = passes + further_slots
         return EpilogueCost(passes=passes, slots=slots, reset_passes=0, folds_bias=False, in_store=False)
-    slots = passes + multiply_slots
+    slots = passes + further_slots
     return EpilogueCost(passes=passes, slots=slots, reset_passes=1, folds_bias=folds_bias, in_store=False)
 
 
 def has_store_epilogue(workload: Workload, config: Config) -> bool:
-    """Raise a ScheduleError if the machine cannot."""
+    """Raise a ScheduleError or TensorizeError if the machine cannot."""
     if isinstance(workload.epilogue, Quantized) and not config.post:
         raise ScheduleError(
             f"{workload.name} is quantized by scales and zero points; configuration {config.name!r} has "
@@ -56,7 +59,16 @@ def has_store_epilogue(workload: Workload, config: Config) -> bool:
     if isinstance(workload.epilogue, Quantized):
         _check_residual(workload.epilogue, workload.name, config)
     sum_length = prod(axis.extent for axis in workload.reduce_axes)
-    return bool(config.post) and workload.sums is not workload.output and workload.epilogue.stored(sum_length)
+    if config.post and workload.sums is not workload.output and workload.epilogue.stored(sum_length):
+        return True
+    _check_alu_operations(workload, config)
+    return False
+
+
+def _check_alu_operations(workload: Workload, config: Config) -> None:
+    needed = [name for name in workload.epilogue.alu_operations() if name not in config.operation_codes]
+    if needed:
+        raise missing_operations(needed, config)
 
 
 def _check_residual(epilogue: Quantized, name: str, config: Config) -> None:

@@ -81,7 +81,7 @@ def gemm_shape(workload: Workload, config: Config) -> GemmShape:
         has_two_zeros=has_two_zeros(workload),
         transpose_a=a.indices[-2] is k,
         transpose_b=b.indices[-1] is k,
-        has_bias=workload.bias is not None,
+        biases=len(workload.channel_tensors),
         has_residual=workload.residual is not None,
         folds_bias=cost.folds_bias,
         passes=cost.passes,

@@ -44,9 +44,9 @@ def gemm_schedule(workload: Workload, machine: Machine, plan: GemmPlan) -> Sched
     if in_store:
         within = output.leaves[output.leaves.index(innermost) + 1]
         requantize_in_store(s, workload, machine, within, innermost)
-    elif workload.bias is not None:
-        bias = s.cache_read(workload.bias, machine.acc_buffer)
-        s[bias].compute_at(output, outermost)
+    else:
+        for tensor in workload.channel_tensors:
+            s[s.cache_read(tensor, machine.acc_buffer)].compute_at(output, outermost)
     if workload.residual is not None and not in_store:
         load_residual(s, workload, machine, stages[-1], innermost, product=plan.residual_product)
     a, b = (s.tensor(read.tensor.name) for read in workload.factors)

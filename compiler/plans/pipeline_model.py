@@ -138,8 +138,8 @@ class _Pipeline:
             clocks.load_operands(self.loads[0], step)
             if self.residual_loads is not None:
                 clocks.load_operands(self.residual_loads[0], step, is_residual=True)
-        beats = self.work.late_acc_beats
-        self.clocks.load_accumulators(beats, (beats > 0) * 1.0, self.port_backlog)
+        work = self.work
+        self.clocks.load_accumulators(work.late_acc_beats, work.late_acc_loads, self.port_backlog)
 
     def _execute(self, begin: int, end: int, count: int) -> None:
         clocks, steps, uses = ActiveClocks(self.clocks, count), self.steps, self.resources

@@ -101,7 +101,7 @@ class PlanWork(Struct, frozen=True, kw_only=True):
         reload_steps: steps over which these loads are spread, or 0 if they are issued together.
         threads: virtual threads, which is the number of operand buffers.
         load_bytes: operand bytes, or, without operands, the bytes that the compute unit loads first.
-        late_acc_beats: as in ``ProgramStart``.
+        late_acc_beats, late_acc_loads: as in ``ProgramStart``.
     """
 
     steps: IntArray
@@ -117,6 +117,7 @@ class PlanWork(Struct, frozen=True, kw_only=True):
     port_start: FloatArray
     load_start: FloatArray
     late_acc_beats: FloatArray
+    late_acc_loads: FloatArray
 
     def take(self, chosen: IntArray) -> PlanWork:
         return PlanWork(**{one: getattr(self, one)[chosen] for one in field_names(self)})

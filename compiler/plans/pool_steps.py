@@ -60,6 +60,7 @@ class PoolStepModel:
             port_start=port,
             load_start=np.full(count, float(dispatch)),
             late_acc_beats=np.zeros(count),
+            late_acc_loads=np.zeros(count),
         )
 
     def _start(self) -> tuple[FloatArray, FloatArray]:

@@ -22,14 +22,17 @@ class ProgramStart:
     """Cycles in which units and the read port become free for the first step, one array element per plan.
 
     Attributes:
-        late_acc_beats: beats of the compute unit's second LOAD, if it follows the operands of the first step,
-            else 0. It loads the bias, or micro-ops that only steps after the bias need.
+        late_acc_beats: beats of the compute unit's LOADs after the first, if they follow the operands of the
+            first step, else 0. They load a folded bias, or further tensors of the bias and the micro-ops,
+            which only steps after the bias need.
+        late_acc_loads: number of these LOADs.
     """
 
     def __init__(self, sizes: TileSizes) -> None:
         shape, config = sizes.shape, sizes.config
         uops = np.minimum(sizes.micro_ops, config.uop_depth) * UOP_BYTES / config.bus_bytes
         self.late_acc_beats = self._late_acc_beats(sizes, uops)
+        self.late_acc_loads = (self.late_acc_beats > 0) * max(1.0, shape.biases)
         is_resident = sizes.bias_resident
         loads_bias = shape.has_bias and not shape.epilogue_in_store
         if loads_bias and not shape.folds_bias:  # the micro-ops follow the bias
@@ -57,16 +60,23 @@ class ProgramStart:
         config, is_resident = sizes.config, sizes.bias_resident
         inputs = sizes.step_inputs * config.inp_element_bytes / config.bus_bytes
         self.load = np.where(is_resident, np.maximum(self.load, self.compute - inputs), self.load)
-        bias = sizes.shape.bias_blocks * config.acc_element_bytes / config.bus_bytes
+        bias = self._tensor_beats(sizes)
         loading = REQUEST_STARTUP + config.read_latency + bias + WRITE_DELAY + 1
         self.compute = self.compute + np.where(is_resident, loading, 0)
         self.port = self.port + np.where(is_resident, bias, 0)
 
     @staticmethod
     def _late_acc_beats(sizes: TileSizes, uops: FloatArray) -> FloatArray:
-        shape, config = sizes.shape, sizes.config
+        shape = sizes.shape
         folds_first = shape.folds_bias and shape.loads_bias_first
         if not shape.has_bias or shape.epilogue_in_store or folds_first:
             return 0.0 * uops
-        bias = shape.bias_blocks * config.acc_element_bytes / config.bus_bytes
-        return np.where(sizes.bias_resident, bias if shape.folds_bias else uops, 0.0)
+        bias = ProgramStart._tensor_beats(sizes)
+        late = bias if shape.folds_bias else uops + (shape.biases - 1) * bias
+        return np.where(sizes.bias_resident, late, 0.0)
+
+    @staticmethod
+    def _tensor_beats(sizes: TileSizes) -> float:
+        """Return the beats of one tensor of the bias of all channels."""
+        shape, config = sizes.shape, sizes.config
+        return shape.bias_blocks / max(1, shape.biases) * config.acc_element_bytes / config.bus_bytes

@@ -19,8 +19,8 @@ from accel.compiler.plans.transfer_cost import Count, Transfer, box_transfer
 from accel.core.config import Config
 
 SumShapeT = TypeVar("SumShapeT", bound="SumShape")
-_RESIDUAL_AND_LATER_PASSES = 3
-"""ALU passes from the addition of a residual to the end: the addition and two clamps."""
+_RESIDUAL_AND_LATER_SLOTS = 3
+"""ALU slots of an accumulator from the addition of a residual to the end: the addition and two clamps."""
 
 
 class SumShape(AbstractRecord, frozen=True, kw_only=True):
@@ -30,6 +30,8 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
 
     Attributes:
         batches, channels, depth: blocks of the batch, and of a group's output and input channels.
+        biases: number of int32 tensors with one value per channel: the bias, and operands of operations. The
+            model calls all of them bias.
         has_weights: False for means, whose products all need the same block.
         is_diagonal: whether each block of output channels sums up one block of input channels, as in a
             depthwise convolution. Then ``depth`` is 1.
@@ -46,7 +48,7 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
     columns: int
     kernel: tuple[int, int]
     has_weights: bool
-    has_bias: bool
+    biases: int
     has_residual: bool
     folds_bias: bool
     passes: int
@@ -70,6 +72,10 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
         return False
 
     @property
+    def has_bias(self) -> bool:
+        return self.biases > 0
+
+    @property
     def taps(self) -> int:
         return self.kernel[0] * self.kernel[1]
 
@@ -81,8 +87,9 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
     @property
     def bias_blocks(self) -> int:
         """Blocks of the bias, or of the store unit's parameters."""
-        shares = self.epilogue_in_store and self.shares_parameters
-        return 1 if shares else self.groups * self.channels
+        if self.epilogue_in_store:
+            return 1 if self.shares_parameters else self.groups * self.channels
+        return max(1, self.biases) * self.groups * self.channels
 
     @property
     def residual_blocks(self) -> int:
@@ -107,9 +114,9 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
         return self.has_residual and not self.epilogue_in_store and not self.residual_product
 
     @property
-    def passes_before_residual(self) -> int:
-        """Passes between the products and the addition of a residual."""
-        return self.passes - self.reset_passes - _RESIDUAL_AND_LATER_PASSES
+    def slots_before_residual(self) -> int:
+        """Slots of an accumulator between the products and the addition of a residual."""
+        return self.pass_slots - self.reset_passes - _RESIDUAL_AND_LATER_SLOTS
 
     def store_pace(self, config: Config) -> float:
         """Return the cycles of a STORE's beat. Requantization takes several if it has few lanes."""

@@ -92,6 +92,7 @@ class TileSizes:
             elements["par"] = np.where(bias_resident, 0, table.threads * table.channels)
         else:
             tiles_bias = self._bias_of_tiles()
+            tiles_bias = tiles_bias * self.shape.biases
             bias = np.where(bias_resident, self.shape.bias_blocks, tiles_bias) * self.shape.has_bias
         return elements | {
             "inp": self.input_buffers * self.step_inputs + self.residual_inputs,

@@ -47,6 +47,7 @@ class TileStepModel:
             port_start=start.port,
             load_start=start.load,
             late_acc_beats=start.late_acc_beats,
+            late_acc_loads=start.late_acc_loads,
         )
 
     def _reloads(self, sizes: TileSizes, loops: LoopRounds) -> tuple[IntArray, IntArray, FloatArray]:
@@ -128,7 +129,7 @@ class TileStepModel:
             steps.store_unit_beats = at.is_last * beats
         elif shape.residual_product:
             steps.residual_loads = output.where(at.is_last)
-            steps.pre_residual_slots = elements * at.is_last * shape.passes_before_residual
+            steps.pre_residual_slots = elements * at.is_last * shape.slots_before_residual
             steps.residual_slots = elements * at.is_last
             steps.final_slots = steps.final_slots - steps.pre_residual_slots - steps.residual_slots
         elif shape.has_residual:
@@ -238,9 +239,8 @@ class TileStepModel:
         is_needed = at.is_first & ~sizes.bias_resident & is_needed
         threads = np.where(is_shared & sizes.along_channels, sizes.table.threads, 1)
         blocks = np.minimum(at.channels * threads, self.shape.channels)
-        return self.shape.channel_transfer(self.config.acc_element_bytes, self.config, blocks).where(
-            is_needed
-        )
+        one = self.shape.channel_transfer(self.config.acc_element_bytes, self.config, blocks)
+        return one.times(self.shape.biases).where(is_needed)
 
 
 def _box_sum(

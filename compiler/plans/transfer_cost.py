@@ -29,7 +29,7 @@ class Transfer(NamedTuple):
     def where(self, is_present: BoolArray) -> Transfer:
         return Transfer(*(part * is_present for part in self))
 
-    def times(self, count: IntArray) -> Transfer:
+    def times(self, count: Count) -> Transfer:
         return Transfer(*(part * count for part in self))
 
 

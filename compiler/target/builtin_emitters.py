@@ -16,6 +16,7 @@ from accel.base.errors import TensorizeError
 from accel.base.records import replace
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target, register_emitter
 from accel.core.config import Config
+from accel.core.config.alu_ops_field import alu_ops_text, checked_alu_ops
 from accel.core.instruction_access import COLUMNS
 from accel.core.isa import (
     PAD_BITS,
@@ -99,13 +100,21 @@ def alu(target: Target, op: str, acc: AccessPtr, operand: AccessPtr | int) -> li
     """
     codes = target.config.operation_codes
     if op not in codes:
-        raise TensorizeError(
-            f"the program needs the ALU operation {op!r}; configuration {target.config.name!r} has "
-            f"alu_ops={','.join(target.config.alu_ops)}"
-        )
+        raise missing_operations([op], target.config)
     if isinstance(operand, int):
         return emit_loops(alu_of(codes[op])(alu_op=codes[op], use_imm=True, imm=operand), target, acc)
     return emit_loops(alu_of(codes[op])(alu_op=codes[op]), target, acc, operand)
+
+
+def missing_operations(names: Sequence[str], config: Config) -> TensorizeError:
+    """Return the error for operations that a machine's ALU lacks. It names the ``alu_ops`` that has them."""
+    needed = list(dict.fromkeys(names))
+    right = alu_ops_text(checked_alu_ops([*config.alu_ops, *needed]))
+    return TensorizeError(
+        f"the program needs the ALU operation{'s' if len(needed) > 1 else ''} "
+        f"{' and '.join(map(repr, needed))}; configuration {config.name!r} has "
+        f"alu_ops={','.join(config.alu_ops)}: take a machine with alu_ops={right}"
+    )
 
 
 class _Axis(NamedTuple):

@@ -103,6 +103,39 @@ def test_a_schedule_uses_it(operation: accel.Operation) -> None:
     assert program.run(inputs).mismatches == 0
 
 
+@pytest.mark.parametrize("operation", [ABSDIFF, MULHR], ids=lambda one: one.name)
+@pytest.mark.parametrize("name", ["tiny", "tiny-int8"])
+def test_operators_have_it_in_their_epilogue(operation: accel.Operation, name: str) -> None:
+    """A layer whose sums it changes twice: with an immediate, and with a number per channel. The layer with
+    a channel per group has groups of one channel."""
+    m = accel.machine(name, alu_ops=f"+{operation.name}")
+    steps = [("shr", -12), (operation, 20000), (operation, "channel")]
+    rng = np.random.default_rng(2)
+    operand = rng.integers(*INT32, 10).astype(np.int32)
+    for layer in (
+        accel.conv2d(2, 6, 3, 3, 10, 1, operations=steps),
+        accel.conv2d(1, 10, 3, 3, 10, 1, groups=10, operations=steps),
+    ):
+        program = accel.build(layer, m)
+        shapes = {tensor.name: tensor.shape for tensor in program.tensors}
+        data, weight = (rng.integers(-128, 128, shapes[one], np.int8) for one in ("data", "weight"))
+        result = program.run(data=data, weight=weight, operand0=operand)
+        assert result.mismatches == 0
+        factors = np.diag(weight[:, 0, 0, 0]) if layer.parameters["groups"] > 1 else weight[:, :, 0, 0]
+        sums = np.einsum("ncyx,oc->noyx", data.astype(np.int64), factors) << 12
+        for channel in range(10):
+            row = sums[:, channel].reshape(-1).tolist()
+            for y in (20000, int(operand[channel])):
+                row = _formula(operation.name, row, [y] * len(row))
+            got = result.outputs["out"][:, channel].reshape(-1)
+            assert got.tolist() == np.array(row, np.int64).astype(np.int8).tolist()
+
+
+def test_an_operation_that_crosses_lanes_has_no_place_in_an_epilogue() -> None:
+    with pytest.raises(accel.ShapeError, match="'lanesum' crosses the lanes of an element"):
+        accel.gemm(4, 8, 4, operations=[(LANE_SUM, 1)])
+
+
 def test_an_intrinsic_uses_the_sum_over_lanes() -> None:
     """A tensor expression has no lanes, so an emitter uses the operation."""
     m = accel.machine("tiny", alu_ops="+lanesum")

@@ -1,7 +1,8 @@
 """Convolutions computed without the compiler, and random ones."""
 
-from collections.abc import Mapping
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count, product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import accel
 from accel.core.config import Config
 
 Array = npt.NDArray[Any]
+Operations = st.SearchStrategy[Sequence[tuple[str, int | str]]]
+NO_OPERATIONS: Operations = st.just(())
 
 
 def expected(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
@@ -32,7 +35,7 @@ def expected(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
         windows = windows[:, :, ::down, ::across, ::dy, ::dx]
         parts = zip(np.split(windows, sizes["groups"], 1), np.split(weight, sizes["groups"]), strict=True)
         sums = np.concatenate([np.einsum("ncyxij,ocij->noyx", *part) for part in parts], axis=1)
-    return epilogue(sums, inputs.get("bias"), sizes, inputs.get("residual"))
+    return epilogue(sums, inputs.get("bias"), sizes, inputs.get("residual"), inputs)
 
 
 def scattered(data: Array, weight: Array, sizes: Mapping[str, Any]) -> Array:
@@ -49,13 +52,19 @@ def scattered(data: Array, weight: Array, sizes: Mapping[str, Any]) -> Array:
 
 
 def epilogue(
-    sums: Array, bias: Array | None, sizes: Mapping[str, Any], residual: Array | None = None
+    sums: Array,
+    bias: Array | None,
+    sizes: Mapping[str, Any],
+    residual: Array | None = None,
+    operands: Mapping[str, Array] = MappingProxyType({}),
 ) -> Array:
     """Apply the epilogue to sums whose second dimension is the channels."""
+    per_channel = (1, -1) + (1,) * (sums.ndim - 2)
     value = sums.astype(np.int32).astype(np.int64)
     if bias is not None:
-        value = value + bias.reshape((1, -1) + (1,) * (sums.ndim - 2))
+        value = value + bias.reshape(per_channel)
     value = value.astype(np.int32)
+    value = operated(value, sizes.get("operations", ()), per_channel, operands)
     if sizes["shift"] is not None:
         value >>= sizes["shift"]
     if residual is not None:
@@ -67,11 +76,40 @@ def epilogue(
     return value.astype(np.int8)
 
 
+OPERATION_FORMULAS: dict[str, Callable[[Array, Array], Array]] = {
+    "add": lambda x, y: x + y,
+    "max": np.maximum,
+    "min": np.minimum,
+    "mul": lambda x, y: x * y,
+    "shr": lambda x, y: np.where(y < 0, x << np.clip(-y, 0, 31), x >> np.clip(y, 0, 31)),
+    "t_gap": lambda x, y: abs(x - y),
+    "t_product": lambda x, y: (np.sign(x * y) * ((abs(x * y) + (1 << 30)) >> 31)).clip(
+        -(1 << 31), (1 << 31) - 1
+    ),
+    "t_nor": lambda x, y: ~(x | y),
+    "t_and": lambda x, y: x & y,
+    "t_saturate": lambda x, y: (x + y).clip(-(1 << 31), (1 << 31) - 1),
+}
+"""The operations on int64 numbers, without their declarations. The low 32 bits of a result count."""
+
+
+def operated(
+    value: Array, operations: Sequence[str], per_channel: tuple[int, ...], operands: Mapping[str, Array]
+) -> Array:
+    """Apply an epilogue's operations to int32 sums. ``per_channel`` is the shape of an operand."""
+    names = (f"operand{number}" for number in count())
+    for text in operations:
+        name, _, given = text.partition("=")
+        operand = np.array(int(given)) if given != "channel" else operands[next(names)].reshape(per_channel)
+        value = OPERATION_FORMULAS[name](value.astype(np.int64), operand.astype(np.int64)).astype(np.int32)
+    return value
+
+
 def any_inputs(workload: accel.Workload, seed: int, bias: int = 1 << 20) -> dict[str, Array]:
     """Operands of all int8 values, and a bias of limited size."""
     rng = np.random.default_rng(seed)
     shapes = {read.tensor.name: read.tensor.shape for read in workload.factors}
-    if "data" not in shapes:
+    if shapes.keys().isdisjoint(("data", "A")):
         shapes.pop("window", None)
         shapes.pop("spread", None)
         sizes = workload.parameters
@@ -83,6 +121,10 @@ def any_inputs(workload: accel.Workload, seed: int, bias: int = 1 << 20) -> dict
     }
     if workload.bias is not None:
         inputs["bias"] = rng.integers(-bias, bias + 1, workload.bias.shape, dtype=np.int32)
+    for tensor in workload.operands:
+        values = rng.integers(-(1 << 31), 1 << 31, tensor.shape)
+        small = rng.integers(-40, 40, tensor.shape)
+        inputs[tensor.name] = np.where(rng.random(tensor.shape) < 0.5, values, small).astype(np.int32)
     return inputs
 
 
@@ -96,6 +138,15 @@ epilogues = st.fixed_dictionaries(
     }
 )
 
+operations = st.lists(
+    st.tuples(
+        st.sampled_from(sorted(OPERATION_FORMULAS)),
+        st.just("channel") | st.integers(-(1 << 15), (1 << 15) - 1) | st.integers(-40, 40),
+    ),
+    max_size=3,
+)
+"""An epilogue's operations, which :data:`tests.own_operations.ELEMENTWISE` and VTA declare."""
+
 
 def _taps(draw: st.DrawFn, size: int) -> tuple[int, int]:
     """Draw length and dilation of a kernel along a dimension of the padded input."""
@@ -105,7 +156,9 @@ def _taps(draw: st.DrawFn, size: int) -> tuple[int, int]:
 
 
 @st.composite
-def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Workload:
+def convolutions(
+    draw: st.DrawFn, config: Config, most: int = 3, *, operations: Operations = NO_OPERATIONS
+) -> accel.Workload:
     """Draw up to ``most`` blocks of channels, and kernels that may exceed the unpadded input."""
     height, width = draw(st.integers(1, 9)), draw(st.integers(1, 9))
     top, left, bottom, right = (draw(st.integers(0, 3)) for _ in range(4))
@@ -128,13 +181,20 @@ def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Worklo
         stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
         padding=(top, left, bottom, right),
         dilation=dilation,
+        operations=draw(operations),
         **draw(epilogues),
     )
 
 
 @st.composite
 def transposed(
-    draw: st.DrawFn, config: Config, most: int = 2, *, longest: int = 5, strides: tuple[int, int] = (1, 3)
+    draw: st.DrawFn,
+    config: Config,
+    most: int = 2,
+    *,
+    longest: int = 5,
+    strides: tuple[int, int] = (1, 3),
+    operations: Operations = NO_OPERATIONS,
 ) -> accel.Workload:
     """Draw up to ``most`` blocks of channels and kernels up to ``longest``. Strides may
     exceed the kernel."""
@@ -157,5 +217,6 @@ def transposed(
         stride=stride,
         padding=(top, left, bottom, right),
         output_padding=added,
+        operations=draw(operations),
         **draw(epilogues),
     )

@@ -243,7 +243,8 @@ def test_a_machine_without_an_operation_says_so() -> None:
     small = accel.machine("tiny", alu_ops="add,max,min")
     with refused(
         accel.TensorizeError,
-        "the program needs the ALU operation 'shr'; configuration 'tiny' has alu_ops=min,max,add",
+        "the program needs the ALU operation 'shr'; configuration 'tiny' has alu_ops=min,max,add: "
+        "take a machine with alu_ops=min,max,add,shr",
     ):
         accel.build(accel.gemm(4, 8, 4, shift=3), small)
     program = accel.build(accel.gemm(4, 8, 4), small)

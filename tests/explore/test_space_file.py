@@ -48,6 +48,13 @@ def test_workloads() -> None:
     assert isinstance(layer.make(spec.space.base, "predicted"), LayerRun)
 
 
+def test_a_workload_with_operations() -> None:
+    spec = small(workload=[{"name": "gemm", "m": 8, "n": 8, "k": 8, "operations": ["max=3", "add=channel"]}])
+    (layer,) = spec.workloads
+    assert " ".join(layer.command).endswith("--k 8 --operations max=3,add=channel")
+    assert isinstance(layer.make(spec.space.base, "predicted"), LayerRun)
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_spaces_of_the_documentation_load(path: Path) -> None:
     spec = load_exploration(path)

@@ -106,6 +106,24 @@ def typed(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     return Program.load(words[-1])
 
 
+def test_commands_have_the_operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As text of the form, and as the list of a program's parameters."""
+    for given in ("max=3, add=channel", ["max=3", "add=channel"]):
+        state = StudioState.from_data({**CONV, "parameters": {**CONV["parameters"], "operations": given}})
+        workload = state.make_workload()
+        assert workload.parameters["operations"] == ["max=3", "add=channel"]
+        assert "--operation max=3,add=channel" in commands(state)
+        program = build(workload, state.config())
+        assert typed(commands(state), tmp_path, monkeypatch).instructions == program.instructions
+    wrong = StudioState.from_data({**CONV, "parameters": {**CONV["parameters"], "operations": 7}})
+    with refused(
+        ShapeError,
+        "operations has 7; it must be pairs of an operation and its operand, as "
+        "('max', 7), or text of the form NAME=N | NAME=channel",
+    ):
+        wrong.make_workload()
+
+
 def test_commands_compile_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = StudioState.from_data({**CONV, "parameters": {**CONV["parameters"], "shift": 3, "clip": "-5,9"}})
     program = build(state.make_workload(), state.config())

@@ -96,6 +96,22 @@ def test_tuples_are_no_axes() -> None:
     assert {(one["H"], one["W"]) for one in parameters} == {(6, 7)}
 
 
+def test_lists_of_operations_are_one_value() -> None:
+    """Lists of lists are an axis."""
+    gemm = {"name": "gemm", "M": 8, "N": 8, "K": 8}
+    found = grid_points([{**gemm, "operations": ["max=3", "add=channel"]}], [{}])
+    found += grid_points([{**gemm, "operations": [["max=3"], ["mul=2", "add=channel"]]}], [{}])
+    assert [dict(one.run.source.parameters)["operations"] for one in found] == [
+        ("max=3", "add=channel"),
+        ("max=3",),
+        ("mul=2", "add=channel"),
+    ]
+    workloads = [accel.gemm(8, 8, 8, operations=one) for one in ("max=3", "mul=2,add=channel")]
+    table = accel.sweep(workloads, config="tiny", vthreads=1)
+    assert table.column("mismatches") == [0, 0]
+    assert table.column("operations") == [("max=3",), ("mul=2", "add=channel")]
+
+
 @pytest.mark.parametrize(
     "table",
     [
