@@ -220,7 +220,7 @@ class _IndirectWaits:
     def with_flags(self, program: Distinct[Instruction], known: dict[int, Instruction]) -> Ordered:
         """Equal objects stay shared if their flags are equal.
 
-        ``known`` has instructions by number in the program and flags. New ones are added.
+        New instructions are added to ``known``, which is ``Dependences.flagged``.
         """
         at = self._carriers
         units = np.insert(self._order.units, at, int(Unit.COMPUTE))
