@@ -3,7 +3,8 @@
 Most records are Structs. Each process makes a Struct's class in 10 us instead of the 300 us of a frozen
 dataclass, an object in 0.05 us instead of 0.5, and a copy in 0.04 us instead of 0.9. Dataclasses remain for
 what a Struct lacks: fields that comparisons or the initializer ignore, or metadata of fields. Records that
-users copy with :func:`dataclasses.replace`, for example machines, are dataclasses, too.
+users copy with :func:`dataclasses.replace`, for example machines, are dataclasses, too. Instructions are
+Structs that this function copies as well.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """The instruction set: VTA's bits, round trips through bits and text, and refused instructions."""
 
+import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -633,7 +633,6 @@ def test_neighbours_in_the_token_chain() -> None:
 # --- fields with a place of their own ------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Marked(Gemm):
     """A GEMM with a flag at bit 63, a number at bits 124 to 127, and a field after all others."""
 
@@ -704,3 +703,21 @@ def test_fixed_places_neither_meet_nor_cross_a_boundary() -> None:
         pack_slots("X", meeting, VTA)
     beside = [("one", FieldSpec(width=4, doc="", at=8)), ("two", FieldSpec(width=1, doc="", at=12))]
     assert [slot.offset for slot in pack_slots("X", beside, VTA)] == [8, 12]
+
+
+# --- copies ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", sorted({*CLASSES.values(), *VARIANTS.values()}, key=lambda one: one.__name__))
+def test_dataclasses_copy_instructions(cls: type[Instruction]) -> None:
+    one = cls(push_next=True)
+    copy = dataclasses.replace(one, pop_prev=True)
+    assert copy == cls(push_next=True, pop_prev=True)
+    assert type(copy) is cls
+    assert {declared.name for declared in dataclasses.fields(one)} == set(field_specs(cls))
+
+
+def test_a_field_that_a_class_lacks_cannot_be_given() -> None:
+    assert "x_pad_0" not in field_specs(StoreAdd)
+    with pytest.raises(TypeError, match="StoreAdd has no x_pad_0"):
+        StoreAdd(x_pad_0=1)

@@ -1,7 +1,6 @@
 """Scratchpads, memory ids and operands: each is declared once, and the rest is derived."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 from typing import ClassVar
@@ -254,7 +253,6 @@ def test_micro_op_fields_say_what_they_index() -> None:
     }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class _Overwriting(Gemm):
     """A GEMM with one more field. It changes no index, but it decides whether accumulators are read."""
 

@@ -1,18 +1,16 @@
 """The base class of instructions, FINISH, and unknown words."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, TypeVar
 
 from accel.base.records import replace
 from accel.core.isa.field_widths import OPCODE_BITS
-from accel.core.isa.instruction_fields import field
+from accel.core.isa.instruction_fields import Word, field
 from accel.core.isa.opcodes import Opcode
 from accel.core.units import Unit
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Instruction:
+class Instruction(Word):
     """The fields that all instructions share: an opcode and four token flags.
 
     *Previous* and *next* are the neighbours in the chain load, compute, store.
@@ -47,7 +45,6 @@ InstructionT = TypeVar("InstructionT", bound=Instruction)
 TOKEN_FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Finish(Instruction):
     """End the program. FINISH must be the last instruction and may stand nowhere else.
 
@@ -67,7 +64,6 @@ class Finish(Instruction):
         return "FINISH"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Unknown(Instruction):
     """A word with an opcode that the machine lacks. The fetch unit stops the run at it."""
 

@@ -8,10 +8,10 @@ has 11 bits on ``vta``, with 2048 elements.
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from enum import IntEnum
-from functools import lru_cache
-from typing import Any, cast
+from functools import cache, lru_cache
+from typing import Any, ClassVar, cast, dataclass_transform
 
-from msgspec import Struct
+from msgspec import Struct, StructMeta
 
 from accel.base.errors import ConfigError
 from accel.core.config import Config
@@ -25,6 +25,7 @@ class FieldSpec(Struct, frozen=True, kw_only=True):
 
     Attributes:
         width: bits, or a function from the configuration to bits.
+        default: the value of a field that is not given.
         unit: for example ``elements``, or empty.
         at: fixed position of the first bit, if any.
         before: the inherited field that this one precedes, if any.
@@ -35,6 +36,7 @@ class FieldSpec(Struct, frozen=True, kw_only=True):
 
     width: int | Callable[[Config], int]
     doc: str
+    default: Any = 0
     unit: str = ""
     signed: bool = False
     enum: type[IntEnum] | None = None
@@ -64,9 +66,10 @@ def field(
     requires: str = "",
 ) -> Any:
     """Declare a field of an instruction, packed in order of declaration unless ``at`` or ``before``."""
-    spec = FieldSpec(
+    return FieldSpec(
         width=width,
         doc=doc,
+        default=default,
         unit=unit,
         signed=signed,
         enum=enum,
@@ -75,24 +78,72 @@ def field(
         base=base,
         requires=requires,
     )
-    return dataclasses.field(default=default, metadata={"isa": spec})
+
+
+class _Absent(Struct, frozen=True):
+    value: Any
 
 
 def absent(value: Any) -> Any:
     """Declare that a class lacks a field of its base, which is always ``value``."""
-    return dataclasses.field(default=value, init=False, repr=False, compare=False)
+    return _Absent(value)
 
 
-def field_specs(cls: type[Any]) -> dict[str, FieldSpec]:
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class _WordType(StructMeta):
+    """Makes Structs of classes whose fields are declared by :func:`field` and :func:`absent`."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> "_WordType":
+        base: Any = bases[0]
+        specs: dict[str, FieldSpec] = dict(getattr(base, "_specs", {}))
+        missing: dict[str, Any] = dict(getattr(base, "_absent", {}))
+        for key, one in list(namespace.items()):
+            if isinstance(one, FieldSpec):
+                specs[key], namespace[key] = one, one.default
+            elif isinstance(one, _Absent):
+                missing[key] = namespace[key] = one.value
+                del specs[key]
+                namespace["__post_init__"] = _check_absent_fields
+        namespace |= {"_specs": specs, "_absent": missing}
+        return super().__new__(mcls, name, bases, namespace, frozen=True, kw_only=True)
+
+
+class _DataclassFields:
+    """Lets users copy instructions by :func:`dataclasses.replace`."""
+
+    def __get__(self, word: object, cls: type["Word"]) -> dict[str, dataclasses.Field[Any]]:
+        return _dataclass_fields(cls)
+
+
+class Word(Struct, metaclass=_WordType):
+    """Base of instructions and micro-ops."""
+
+    _specs: ClassVar[dict[str, FieldSpec]]
+    _absent: ClassVar[dict[str, Any]]
+    __dataclass_fields__ = _DataclassFields()
+
+
+def _check_absent_fields(word: Word) -> None:
+    for name, value in word._absent.items():
+        if getattr(word, name) != value:
+            raise TypeError(f"{type(word).__name__} has no {name}")
+
+
+@cache
+def _dataclass_fields(cls: type[Word]) -> dict[str, dataclasses.Field[Any]]:
+    declared = [(name, object, dataclasses.field(default=None)) for name in cls._specs]
+    shadow: Any = dataclasses.make_dataclass(cls.__name__, declared, kw_only=True)
+    fields: dict[str, dataclasses.Field[Any]] = shadow.__dataclass_fields__
+    return fields
+
+
+def field_specs(cls: type[Word]) -> dict[str, FieldSpec]:
     """Return the declared fields of an instruction or micro-op class by name, in bit order."""
     found: list[tuple[str, FieldSpec]] = []
-    for declared in dataclasses.fields(cls):
-        spec: FieldSpec | None = declared.metadata.get("isa")
-        if spec is None:
-            continue
+    for name, spec in cls._specs.items():
         names = [name for name, _ in found]
         place = len(found) if spec.before is None else names.index(spec.before)
-        found.insert(place, (declared.name, spec))
+        found.insert(place, (name, spec))
     return dict(found)
 
 

@@ -193,10 +193,7 @@ def _integer(name: str, text: str) -> int:
 
 
 def _defaults(cls: type[Instruction]) -> dict[str, object]:
-    return {
-        name: cls.__dataclass_fields__[name].default  # classes with slots hide it
-        for name in field_specs(cls)
-    }
+    return {name: spec.default for name, spec in field_specs(cls).items()}
 
 
 def _neighbour(instruction: Instruction, flag: str) -> str:

@@ -1,6 +1,5 @@
 """The instructions that run micro-ops."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from accel.core.alu_operations import AluOp, OperationCode
@@ -13,7 +12,6 @@ from accel.core.scratchpad_specs import ACC, INP, UOP, WGT
 from accel.core.units import Unit
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Loops(Instruction):
     """The fields that GEMM, MAC and ALU share: a range of micro-ops and two loops around it.
 
@@ -44,7 +42,6 @@ class Loops(Instruction):
         return self.iter_out * self.iter_in * max(0, self.uop_end - self.uop_begin)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Products(Loops):
     """The fields that GEMM and MAC share: the loop factors of their two inputs."""
 
@@ -64,7 +61,6 @@ class Products(Loops):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Gemm(Products):
     """``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits.
 
@@ -94,7 +90,6 @@ class Gemm(Products):
         return "GEMM"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Mac(Products):
     """``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits, as GEMM.
 
@@ -132,7 +127,6 @@ class Mac(Products):
         return "MAC"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Alu(Loops):
     """``acc[dst] = op(acc[dst], imm if use_imm else acc[src])`` on int32.
 
@@ -166,7 +160,6 @@ class Alu(Loops):
 _VTA_CODES = frozenset(AluOp)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class AluHigh(Alu):
     """ALU for operation numbers 8 to 15. A machine has it if it has an operation 8.
 

@@ -1,9 +1,8 @@
 """Micro-ops."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from accel.core.isa.instruction_fields import field
+from accel.core.isa.instruction_fields import Word, field
 from accel.core.isa.instruction_set import LOOPS
 from accel.core.isa.loop_instructions import AluHigh
 from accel.core.scratchpad_specs import Scratchpad
@@ -22,8 +21,7 @@ def _index_field(name: str) -> Any:
     return field(lambda config: max(pad.address_bits(config) for pad in users), " or ".join(meanings))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MicroOp:
+class MicroOp(Word):
     """One step of GEMM, MAC or ALU: the indices of its operands before the loops add their factors."""
 
     BITS: ClassVar[int] = 32

@@ -1,6 +1,5 @@
 """SET changes settings of a unit."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
@@ -24,7 +23,6 @@ from accel.core.requantize import (
 from accel.core.units import Unit
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Set(Instruction):
     """Change a setting of a unit for the instructions after it, until the next SET of the same memory.
 
@@ -50,7 +48,6 @@ class Set(Instruction):
         return f"SET.{MEMORY_NAMES.get(self.memory, f'MEM{self.memory}')}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SetBytes(Set):
     """The fields that SET.INP and SET.WGT share."""
 
@@ -63,7 +60,6 @@ class SetBytes(Set):
         return (0, 255) if self.unsigned else (-128, 127)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SetInp(SetBytes):
     """Set the zero point and the type of the bytes that LOAD.INP reads.
 
@@ -76,7 +72,6 @@ class SetInp(SetBytes):
     memory: int = field(MEMORY_ID_BITS, "selects the setting", enum=Memory, default=Memory.INP)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SetWgt(SetBytes):
     """Set the zero point and the type of the bytes that LOAD.WGT reads.
 
@@ -89,7 +84,6 @@ class SetWgt(SetBytes):
     memory: int = field(MEMORY_ID_BITS, "selects the setting", enum=Memory, default=Memory.WGT)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SetAcc(Set):
     """Set the type of the bytes that LOAD.ACC_8BIT reads, and the taps of depthwise MACs.
 
@@ -112,7 +106,6 @@ class SetAcc(Set):
         return max(0, self.taps - 1) * self.step
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SetOut(Set):
     """Set the requantization of STORE.REQ, STORE.ADD and STORE.MUL, and a part of STORE.ADD's addition.
 
@@ -149,7 +142,6 @@ class SetOut(Set):
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SetSum(Set):
     """Set the multipliers, the zero point and the bounds of STORE.ADD's sums and of STORE.MUL's products.
 

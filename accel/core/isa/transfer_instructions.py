@@ -1,7 +1,6 @@
 """LOAD and STORE move elements between DRAM and scratchpads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
@@ -36,7 +35,6 @@ from accel.core.scratchpad_specs import (
 from accel.core.units import Unit
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Transfer(Instruction):
     """The fields that LOAD and STORE share: a box of ``y_size`` rows of ``x_size`` elements."""
 
@@ -94,7 +92,6 @@ class Transfer(Instruction):
         return f"{self.OPCODE.name}.{other if route is None else route.name}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Load(Transfer):
     """Copy rows from DRAM to consecutive scratchpad elements, with zeros around them.
 
@@ -124,7 +121,6 @@ class Load(Transfer):
     opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.LOAD)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class LoadPar(Load):
     """Copy rows from DRAM to consecutive elements of PAR: a bias and a scale for each channel.
 
@@ -144,7 +140,6 @@ class LoadPar(Load):
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=OwnMemory.PAR)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class LoadRes(Load):
     """Append rows from DRAM to RES, the queue of residuals that STORE.ADD and STORE.MUL take first in, first
     out.
@@ -160,7 +155,6 @@ class LoadRes(Load):
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=OwnMemory.RES)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class LoadTab(Load):
     """Copy rows from DRAM to consecutive elements of TAB: tables of 256 bytes.
 
@@ -176,7 +170,6 @@ class LoadTab(Load):
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=OwnMemory.TAB)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Store(Transfer):
     """Copy the low 8 bits of consecutive accumulators to rows in DRAM.
 
@@ -203,7 +196,6 @@ class Store(Transfer):
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=Memory.OUT)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class StoreAcc(Store):
     """Copy consecutive accumulators unchanged, as int32, to rows in DRAM.
 
@@ -219,7 +211,6 @@ class StoreAcc(Store):
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=Memory.ACC)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class StoreReq(Store):
     """Requantize consecutive accumulators and copy the results as bytes to rows in DRAM.
 
@@ -275,7 +266,6 @@ class StoreReq(Store):
         return self.OPERANDS[0].count(self)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class StoreAdd(StoreReq):
     """Requantize consecutive accumulators, add a residual, and copy the sums as bytes to rows in DRAM.
 
@@ -314,7 +304,6 @@ class StoreAdd(StoreReq):
         return min(1, elements) if self.hold else elements
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class StoreMul(StoreAdd):
     """Requantize consecutive accumulators, multiply by a residual, and copy the products as bytes to rows in
     DRAM.

@@ -1,7 +1,6 @@
 """Boxes of blocks become the right micro-ops and transfers, in a minimal number of instructions."""
 
 from collections import Counter
-from dataclasses import dataclass
 from itertools import product
 from random import Random
 from typing import Any
@@ -166,7 +165,6 @@ def test_instructions_for_a_tile_of_a_matrix_product() -> None:
     assert shape(gemm(target, *pointers)) == [(12, 5, 1), (4, 5, 3)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class _Longer(Gemm):
     """A GEMM with one more field."""
 
