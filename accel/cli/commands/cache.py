@@ -11,10 +11,9 @@ from accel.cli.declared_options import json_option
 def cache() -> None:
     """Show or clear the cache of plans and networks.
 
-    The compiler keeps the plans that it has chosen, and 'accel compile' and 'accel run' whole networks, so
-    that compiling again is reading. An entry counts only for the source files that wrote it. The folder is
-    accel/results in $XDG_CACHE_HOME or ~/.cache, or $ACCEL_CACHE. ACCEL_CACHE=off and 'accel --no-cache
-    COMMAND' turn the cache off.
+    The compiler keeps its plans, and 'accel compile' and 'accel run' also keep whole networks. An entry
+    counts only for the source files that wrote it. The folder is accel/results in $XDG_CACHE_HOME or
+    ~/.cache, or $ACCEL_CACHE. ACCEL_CACHE=off and 'accel --no-cache COMMAND' turn the cache off.
 
     \b
     Example:
