@@ -80,7 +80,7 @@ def without_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
         return
-    from multiprocessing.resource_tracker import ensure_running  # noqa: PLC0415  # seldom needed
+    from multiprocessing.resource_tracker import ensure_running  # noqa: PLC0415
 
     ensure_running()  # before, since it unblocks interrupts
     caught: list[int] = []
@@ -97,7 +97,7 @@ def without_interrupts() -> Iterator[None]:
 
 def start_worker() -> None:
     """Leave interrupts to the parent process, and end with it."""
-    from multiprocessing import parent_process  # noqa: PLC0415  # seldom needed
+    from multiprocessing import parent_process  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
@@ -111,7 +111,6 @@ def _exit_after(parent: Any) -> None:
 
 
 def check_dask() -> None:
-    """Raise a SweepError without Dask."""
     try:
         import distributed  # noqa: F401, PLC0415
     except ImportError:
@@ -178,7 +177,7 @@ class Execute(Protocol):
 
 @contextmanager
 def open_executor(jobs: int, executor: str, scheduler: str | None = None) -> Iterator[Execute]:
-    """Yield a function that runs lists of tasks on one of :data:`~accel.base.run_choices.EXECUTORS`."""
+    """Yield a function that runs lists of tasks."""
     if executor == "dask":
         with _dask_client(jobs, scheduler) as client:
             yield lambda function, tasks: _with_client(client, function, tasks)
