@@ -9,11 +9,12 @@ from accel.cli.declared_options import json_option
 @json_option
 @runs("accel.cli.cache:cache")
 def cache() -> None:
-    """Show or clear the cache of plans and networks.
+    """Show or clear the cache of plans, networks and placements.
 
-    The compiler keeps its plans, and 'accel compile' and 'accel run' also keep whole networks. An entry
-    counts only for the source files that wrote it. The folder is accel/results in $XDG_CACHE_HOME or
-    ~/.cache, or $ACCEL_CACHE. ACCEL_CACHE=off and 'accel --no-cache COMMAND' turn the cache off.
+    The compiler keeps its plans, and 'accel compile' and 'accel run' also keep whole networks. Such an entry
+    counts only for the source files that wrote it. 'accel explore' keeps placements of cores, by hardware,
+    seed and versions of the tools. The folder is accel/results in $XDG_CACHE_HOME or ~/.cache, or
+    $ACCEL_CACHE. ACCEL_CACHE=off and 'accel --no-cache COMMAND' turn the cache off.
 
     \b
     Example:
