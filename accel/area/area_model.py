@@ -49,7 +49,6 @@ class Area(Struct, frozen=True, kw_only=True):
         block_ram: block RAMs of 18 Kbit, exact.
         multipliers: multipliers of 18x18 bits, exact.
         machines: synthesized machines that the model is fitted to.
-        lut_error, flip_flop_error: on machines held out from the fit.
         outside: features larger than on every fitted machine, for which the errors do not hold.
     """
 
@@ -108,8 +107,8 @@ def synthesized_machines() -> tuple[Synthesized, ...]:
 def predict_area(config: Config) -> Area:
     """Predict the resources of a machine on an ECP5 before placement.
 
-    Block RAMs and multipliers are exact. LUT slots and flip-flops come from a linear model of the machine's
-    parts. ALU operations other than VTA's are not included.
+    LUT slots and flip-flops come from a linear model of the machine's parts. ALU operations other than VTA's
+    are not included.
     """
     model = area_model()
     own = features(config.hardware)
@@ -150,7 +149,6 @@ class LinearModel(Struct, frozen=True, kw_only=True):
 
     Attributes:
         weights: by feature, without zeros.
-        error: on machines held out from a fit.
     """
 
     weights: Mapping[str, float]

@@ -34,7 +34,7 @@ def mapped(bits: int, depth: int, lane_bits: int, used_bits: int | None = None) 
     """Return the primitives of a memory with one write port and one clocked read port.
 
     Args:
-        bits: bits of a word.
+        bits: of a word.
         depth: words.
         lane_bits: bits per write enable.
         used_bits: number of low bits that are read, or None for all. Primitives without a used bit are

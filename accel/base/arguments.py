@@ -13,7 +13,6 @@ from accel.base.errors import AccelError, ProgramError, ShapeError
 
 
 def plain_integer(value: object) -> int | None:
-    """Return a Python integer, or None."""
     if type(value) is int:  # the fastest check for the most frequent case
         return value
     if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
@@ -51,7 +50,6 @@ def check_integer(
 
 
 def check_flag(name: str, value: object) -> bool:
-    """Return a Python boolean, or raise a ShapeError."""
     if not isinstance(value, bool | np.bool_):
         raise ShapeError(f"{name} is {value!r}; it must be True or False")
     return bool(value)
@@ -76,7 +74,6 @@ def check_mapping(what: str, given: object) -> dict[str, Any]:
 
 
 def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
-    """Return a plain array over the same memory, or raise a ShapeError."""
     array = plain_array(name, value, f"a numpy array of {dtype}{list(shape)}")
     if array.dtype != np.dtype(dtype):
         raise ShapeError(f"{name} has dtype {array.dtype}; it must be {dtype}")

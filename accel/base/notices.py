@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Progress = Callable[[int, int], None]
-"""Gets the numbers of completed and of all steps."""
+"""Called with numbers of completed and all steps."""
 
 _show: Callable[[str], None] | None = None
 _progress: Progress | None = None

@@ -1,6 +1,6 @@
 """A cache of the compiler's results on disk.
 
-The key of an entry covers everything that its result depends on. For compilations that includes the package's
+An entry's key covers everything that its result depends on. For compilations that includes the package's
 source files (:func:`cache_key`). Several processes may share a folder: an entry is complete or absent, and a
 damaged one counts as absent.
 """
@@ -91,7 +91,6 @@ class ResultCache:
         return sorted(self._files(temporary=False), key=lambda entry: entry.used)
 
     def clear(self) -> int:
-        """Return the number of deleted entries."""
         deleted = self.entries()
         for entry in (*deleted, *self._files(temporary=True)):
             _delete(entry.path)
@@ -154,7 +153,7 @@ def _opened(folder: Path) -> ResultCache:
 
 
 def cache_key(*parts: str | bytes) -> str:
-    """Return a key from everything that a result depends on, in a fixed order, and this installation."""
+    """``parts`` are everything that a result depends on besides this installation, in a fixed order."""
     digest = hashlib.sha256(_source_digest())
     for part in parts:
         data = part.encode() if isinstance(part, str) else part

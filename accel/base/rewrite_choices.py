@@ -1,4 +1,4 @@
-"""Choices of searches over rewritten graphs."""
+"""Choices of graph rewriting."""
 
 from typing import Literal, get_args
 
@@ -16,6 +16,5 @@ SECONDS = 10.0
 
 
 def check_search(search: object) -> None:
-    """Raise a GraphError for an unknown search."""
     if search not in SEARCHES:
         raise GraphError(f"the search {search!r} does not exist; {nearest(search, SEARCHES)}")

@@ -24,7 +24,7 @@ EXPLORERS = (
 """They explore schedules. Those with ``+records`` know trials of other computations."""
 DEFAULT_EXPLORER = "model"
 DEFAULT_TRIALS = 64
-"""Points that ``accel tune`` measures by default."""
+"""Points that ``accel tune`` measures."""
 BENCHMARKS = (
     *("resnet18", "mobilenet", "gemm", "resnet18-first", "resnet50", "mobilenet-v2"),
     *("bert-base", "pools", "resnet18-whole"),

@@ -1,7 +1,6 @@
 """The ``accel`` command: its subcommands, and the exit codes of errors.
 
-Exit code 0 means done and correct, 1 that the program is at fault, 2 bad input or usage with one line on
-stderr, and 130 an interrupt.
+Exit code 0 means done and correct, and 130 an interrupt. :mod:`accel.base.errors` explains 1 and 2.
 """
 
 import gc

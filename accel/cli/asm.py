@@ -1,4 +1,4 @@
-"""``accel asm``: assembly text to a program file."""
+"""The command ``accel asm``."""
 
 from pathlib import Path
 

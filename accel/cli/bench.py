@@ -1,4 +1,4 @@
-"""``accel bench``: measurements of a network's layers."""
+"""The command ``accel bench``."""
 
 from collections.abc import Iterator
 from pathlib import Path

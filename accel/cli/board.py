@@ -1,4 +1,4 @@
-"""``accel board``: programs on a board, and its bitstream."""
+"""The command ``accel board``."""
 
 import tempfile
 from collections.abc import Iterator, Mapping

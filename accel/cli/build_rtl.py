@@ -1,4 +1,4 @@
-"""``accel build-rtl``: the hardware model."""
+"""The command ``accel build-rtl``."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""``accel cache``: the cache on disk."""
+"""The command ``accel cache``."""
 
 from accel.base.result_cache import MAX_BYTES, OFF, VARIABLE, result_cache
 from accel.cli.stdout import write

@@ -1,4 +1,4 @@
-"""``accel check``: proofs of tokens."""
+"""The command ``accel check``."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -122,7 +122,6 @@ REPORT_KEYS = {
 
 
 def undetermined(report: TokenReport) -> dict[str, str]:
-    """Return undetermined keys with reasons."""
     if report.faults:
         keys = ("races", "deadlock", "left_over", "peak", "unwritten_reads")
         return dict.fromkeys(keys, "the check ends at a fault")

@@ -1,4 +1,4 @@
-"""``accel completion``: shell completion of commands, options and names."""
+"""The command ``accel completion``."""
 
 import os
 

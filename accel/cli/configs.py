@@ -1,4 +1,4 @@
-"""``accel configs``: list machines and their fields."""
+"""The command ``accel configs``."""
 
 import click
 from rich.table import Table

@@ -1,4 +1,4 @@
-"""``accel debug``: step through a run."""
+"""The command ``accel debug``."""
 
 import sys
 from collections.abc import Iterator

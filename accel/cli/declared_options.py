@@ -26,7 +26,7 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def complete(names: Iterable[str] | Callable[[], Iterable[str]], *, files: bool = False) -> Complete:
-    """Complete a name, or a file if none matches. ``names`` may be a function that imports them on demand."""
+    """Complete a name, or a file if none matches. ``names`` may import them on demand."""
 
     def found(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
         known = names() if callable(names) else names
@@ -43,7 +43,7 @@ def machine_names() -> Iterable[str]:
 
 
 def _settings(kinds: str) -> Iterable[str]:
-    from accel.core.config import SPECS  # noqa: PLC0415  # as above
+    from accel.core.config import SPECS  # noqa: PLC0415
 
     return (f"{name}=" for name, spec in SPECS.items() if spec.kind in kinds)
 
@@ -119,8 +119,7 @@ order_option = click.option(
 def numbers_parser(
     form: str, separator: str, counts: Sequence[int]
 ) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
-    """Return a parser for ``counts`` integers, for example ``56x56`` or ``1,1,2,2``. ``form`` is for
-    messages."""
+    """Return a parser for ``counts`` integers, for example ``56x56``. ``form`` is for messages."""
 
     def parse(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
         if value is None:

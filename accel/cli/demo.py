@@ -1,4 +1,4 @@
-"""``accel demo``: the flow from compilation to comparison."""
+"""The command ``accel demo``."""
 
 from collections.abc import Mapping
 

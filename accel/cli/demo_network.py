@@ -1,4 +1,4 @@
-"""``accel demo --network``: classification of handwritten digits."""
+"""The command ``accel demo --network``."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -94,7 +94,7 @@ def _figures(
 
 
 def _agreement(images: Array, scores: Array) -> dict[str, int]:
-    """Count pictures for which ONNX Runtime finds the same class, and the same scores bit for bit."""
+    """Count pictures with the same class and with the same scores, bit for bit, in ONNX Runtime."""
     theirs = run_onnx_runtime(MODEL.read_bytes(), {INPUT: images}, [OUTPUT])[OUTPUT]
     return {
         "same_class": int((theirs.argmax(1) == scores.argmax(1)).sum()),

@@ -1,4 +1,4 @@
-"""``accel diff``: comparison of two runs."""
+"""The command ``accel diff``."""
 
 import shutil
 import sys

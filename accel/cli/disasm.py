@@ -1,4 +1,4 @@
-"""``accel disasm``: a program as text."""
+"""The command ``accel disasm``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``accel explore``: search a space of machines."""
+"""The command ``accel explore``."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``accel isa``: the instruction set manual."""
+"""The command ``accel isa``."""
 
 from accel.base.notices import notice
 from accel.cli.shared_options import machine_text, parse_settings

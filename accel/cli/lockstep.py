@@ -1,4 +1,4 @@
-"""``accel lockstep``: comparison of simulator and hardware."""
+"""The command ``accel lockstep``."""
 
 from collections.abc import Iterator
 from functools import partial

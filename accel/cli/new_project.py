@@ -1,4 +1,4 @@
-"""``accel new-project``: a project to start from."""
+"""The command ``accel new-project``."""
 
 import re
 from importlib.resources import files

@@ -20,7 +20,7 @@ _MAX_ARCHIVE_BYTES = 1 << 33
 
 
 def input_files(texts: tuple[str, ...], names: Sequence[str] = ()) -> dict[str, Path]:
-    """Return the files of ``--input NAME=FILE.npy`` by name, see :func:`named_values`."""
+    """Return the files of ``--input NAME=FILE.npy`` by name."""
     return {name: Path(path) for name, path in named_values("--input", texts, _FORM, names).items()}
 
 
@@ -52,8 +52,7 @@ def array_file(array: npt.NDArray[Any]) -> bytes:
 
 
 def read_archive(option: str, path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Read a .npz file without executing content. Raise a ProgramError for an unreadable or too large
-    file."""
+    """As :func:`read_array`, for a .npz file. A too large one is an error."""
     what = f"{option} {str(path)!r}"
     try:
         with zipfile.ZipFile(path) as archive:

@@ -1,4 +1,4 @@
-"""``accel package``: files for firmware."""
+"""The command ``accel package``."""
 
 from pathlib import Path
 from typing import Any

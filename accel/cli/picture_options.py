@@ -78,7 +78,7 @@ class Pictures:
             write("\n" + terminal_timeline(result))
 
     def draw_stopped(self, error: AccelError) -> list[Path]:
-        """Draw the cycles before an error, or tell that nothing can be drawn. Return the written files."""
+        """Draw the cycles before an error, or report that nothing can be drawn. Return the written files."""
         result = error.result if isinstance(error, MachineError) else None
         if isinstance(result, Result) and result.cycles is not None:
             self.draw(result)
@@ -93,7 +93,7 @@ class Pictures:
 def terminal_timeline(result: Result, cycles: int | None = None) -> str:
     """Return the chart in the terminal's width and character set. ``cycles`` limits it to the middle of
     the run."""
-    from accel.views import Timeline  # noqa: PLC0415  # slow to import
+    from accel.views import Timeline  # noqa: PLC0415
 
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_COLUMNS
     timeline = Timeline(result)

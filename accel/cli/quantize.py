@@ -1,4 +1,4 @@
-"""``accel quantize``: quantization of a float network."""
+"""The command ``accel quantize``."""
 
 import math
 from pathlib import Path

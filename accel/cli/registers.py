@@ -1,4 +1,4 @@
-"""``accel registers``: the manual of the control registers."""
+"""The command ``accel registers``."""
 
 from accel.cli.stdout import write
 from accel.core.register_manual import c_header, registers_manual

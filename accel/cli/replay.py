@@ -1,4 +1,4 @@
-"""``accel replay``: run programs with expected results."""
+"""The command ``accel replay``."""
 
 from functools import partial
 from pathlib import Path

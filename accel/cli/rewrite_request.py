@@ -11,7 +11,7 @@ from accel.base.rewrite_choices import RELAXATION, SEARCHES_BY_COST, SECONDS, Se
 
 
 class RewriteRequest(Struct, frozen=True, kw_only=True):
-    """Values of :func:`~accel.cli.declared_options.rewrite_options`."""
+    """Values of ``rewrite_options``."""
 
     rewrite: Search = "greedy"
     rules: Path | None = None
@@ -24,7 +24,7 @@ class RewriteRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def build_options(self) -> dict[str, Any]:
-        """Options of :func:`~accel.network.network_cache.build_or_read` for this search."""
+        """Options of ``build_or_read`` for this search."""
         found: dict[str, Any] = {"rewrite": self.rewrite, "rules": self.rules}
         if self.rewrite in SEARCHES_BY_COST:
             from accel.rewriting.search_result import SearchLimits  # noqa: PLC0415  # programs need none

@@ -120,14 +120,14 @@ def run_json(result: Result, advised: "AdviceReport | None") -> dict[str, Any]:
 
 
 def find_advice(result: Result) -> "AdviceReport":
-    from accel.run.machine_advice import advise  # noqa: PLC0415  # slow to import
+    from accel.run.machine_advice import advise  # noqa: PLC0415
 
     with busy("trying changes"):
         return advise(result)
 
 
 def save_run(path: Path, result: Result, **options: Any) -> None:
-    from accel.views.saved_run import SavedRun  # noqa: PLC0415  # slow to import
+    from accel.views.saved_run import SavedRun  # noqa: PLC0415
 
     SavedRun.of(result, **options).save(path)
 

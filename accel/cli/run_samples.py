@@ -1,4 +1,4 @@
-"""``accel run --state``: a network with state, sample by sample."""
+"""The command ``accel run --state``."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -64,7 +64,6 @@ def run_samples(request: RunRequest, program: NetworkProgram) -> int:
 def _run_each(
     request: RunRequest, session: NetworkSession, arrays: Mapping[str, _Array], count: int
 ) -> list[NetworkResult]:
-    """Missing inputs are random."""
     results: list[NetworkResult] = []
     free = [name for name in session.program.graph.inputs if name not in session.state]
     with busy("running") as note:

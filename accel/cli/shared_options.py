@@ -57,7 +57,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, str]:
 
 def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = False) -> Program:
     """Load a program, assembly text, vector or network of one program. Raise a ProgramError for an unreadable
-    file, and a ConfigError or AccelError for a wrong timing setting."""
+    file, and an AccelError for a wrong timing setting."""
     if is_network(path):
         from accel.network.network_file import load_network, single_program  # noqa: PLC0415  # slow to import
 
@@ -90,7 +90,6 @@ def given(paths: Mapping[str, Path | None]) -> dict[str, Path]:
 
 
 def check_name(what: str, name: str, valid: Iterable[str]) -> None:
-    """Raise an AccelError with the nearest valid name."""
     names = list(valid)
     if name not in names:
         raise AccelError(f"the {what} is {name!r}; {nearest(name, names)}")

@@ -1,4 +1,4 @@
-"""``accel show``: a program at every stage."""
+"""The command ``accel show``."""
 
 from pathlib import Path
 

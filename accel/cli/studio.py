@@ -1,4 +1,4 @@
-"""``accel studio``: a local page."""
+"""The command ``accel studio``."""
 
 import webbrowser
 from pathlib import Path

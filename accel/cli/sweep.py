@@ -1,4 +1,4 @@
-"""``accel sweep``: measure workloads, machines and schedules."""
+"""The command ``accel sweep``."""
 
 import os
 from collections.abc import Sequence

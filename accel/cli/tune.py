@@ -1,4 +1,4 @@
-"""``accel tune``: search for the fastest schedule."""
+"""The command ``accel tune``."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""``accel verify``: comparison of a network with ONNX Runtime."""
+"""The command ``accel verify``."""
 
 import math
 from pathlib import Path

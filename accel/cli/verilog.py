@@ -1,4 +1,4 @@
-"""``accel verilog``: the hardware as Verilog."""
+"""The command ``accel verilog``."""
 
 from pathlib import Path
 from typing import Literal

@@ -58,7 +58,7 @@ def build_machines(programs: Iterable[Program], engine: str | None) -> None:
 
 @cache
 def kept_machine(config: Config, engine: str | None) -> "Engine":
-    from accel.hw.engines.open_engine import open_engine  # noqa: PLC0415  # it imports amaranth
+    from accel.hw.engines.open_engine import open_engine  # noqa: PLC0415
 
     return open_engine(config, engine)
 

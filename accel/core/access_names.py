@@ -11,10 +11,7 @@ BUS = ("read_bursts", "write_bursts")
 
 
 def read_names(config: Config) -> dict[str, str]:
-    """Return the memory of each counted read.
-
-    Each of the two copies of acc has its own read port and count.
-    """
+    """Return the memory of each counted read. Each copy of acc has its own read port and count."""
     found = {f"{name}_reads": name for name in scratchpads_of(config) if name != ACC.name}
     return found | {"acc_dst_reads": ACC.name, "acc_src_reads": ACC.name, "out_reads": MIRROR}
 
@@ -25,10 +22,7 @@ def write_names(config: Config) -> dict[str, tuple[str, str]]:
 
 
 def access_names(config: Config) -> tuple[str, ...]:
-    """Return the names of a machine's counts, in order.
-
-    ``docs/reference/area-and-energy.md`` describes them.
-    """
+    """Return the names in order, see ``docs/reference/area-and-energy.md``."""
     writes = [name for pair in write_names(config).values() for name in pair]
     return (*OPERATIONS, *read_names(config), *writes, *BUS)
 

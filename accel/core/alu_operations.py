@@ -6,8 +6,8 @@ a declaration. A machine has the operations that its field ``alu_ops`` names. VT
 
     accel.register(accel.Operation(name="absdiff", result=lambda x, y: wrapped(absolute(x - y))))
 
-An installed package declares operations as entry points of the group ``accel.operations``, under their names.
-They are loaded when a machine names them.
+An installed package declares operations as entry points of the group ``accel.operations``. They are loaded
+when a machine names them.
 """
 
 import re
@@ -62,8 +62,8 @@ class Operation:
         result: an expression of int32.
         text: the result for the manual, ``name(x, y)`` if empty.
         symbol: the operator in comments of instructions, empty for the name as a function.
-        is_associative: whether ``f(f(x, a), b)`` equals ``f(x, f(a, b))``, so that the simulator may combine
-            operands before it applies them.
+        is_associative: whether ``f(f(x, a), b)`` equals ``f(x, f(a, b))``, so the simulator may combine
+        operands first.
         repeated: the immediate whose single application equals applying an immediate several times, or None.
         stages: register stages of its hardware. With two, a micro-op takes three cycles, and its logic is cut
             into three parts of similar delay.
@@ -221,7 +221,7 @@ _REGISTERED: dict[str, Operation] = {one.name: one for one in STOCK}
 
 
 def register(operation: Operation) -> Operation:
-    """Add an operation, so that machines can name it in ``alu_ops``.
+    """Add an operation that machines can name in ``alu_ops``.
 
     ``is_associative`` and ``repeated`` are checked on random operands.
 
@@ -274,7 +274,7 @@ def _entry_points(name: str) -> Iterable[Any]:
 
 
 def find_operation(name: str) -> Operation:
-    """Return an operation by name, also from entry points of installed packages.
+    """Return an operation by name, also of installed packages.
 
     Raises:
         ConfigError: no such operation is declared.
@@ -311,7 +311,7 @@ class OperationCode(int):
 
 @lru_cache(maxsize=256)
 def operations_by_code(names: tuple[str, ...]) -> Mapping[int, Operation]:
-    """Return a machine's operations by number: first VTA's with VTA's numbers, then the others in order."""
+    """Return the operations by number: VTA's with their own numbers, then the others in order."""
     codes = {name: AluOp[name.upper()] for name in STOCK_NAMES if name in names}
     others = (name for name in names if name not in STOCK_NAMES)
     numbered: dict[str, int] = {**codes}
@@ -321,5 +321,5 @@ def operations_by_code(names: tuple[str, ...]) -> Mapping[int, Operation]:
 
 
 def operation_of_code(code: int) -> Operation:
-    """Return the operation of an :class:`OperationCode` by its name, of a plain number VTA's."""
+    """A plain number is that of a VTA operation."""
     return find_operation(code.name.lower() if isinstance(code, OperationCode) else AluOp(code).name.lower())

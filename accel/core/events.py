@@ -22,7 +22,7 @@ class EventKind(IntEnum):
     BURST_GRANT = 4
     """The bus grants a burst. Value: its beats."""
     BURST_LAST = 5
-    """The last beat of a burst is on the bus. Value: beats of the burst."""
+    """The last beat of a burst is on the bus. Value: its beats."""
     RETIRE = 6
     """An instruction retires. Value: 0."""
     TOKEN_PUSH = 7

@@ -1,5 +1,4 @@
-"""The causes that stop a run, and the checks of single instructions, for simulators, token check and
-hardware.
+"""The causes that stop a run, and the checks of instructions, for simulators, token check and hardware.
 
 The fetch unit checks the shape of the program. Each unit checks its next instruction before anything moves,
 and micro-op indices one at a time.
@@ -123,7 +122,7 @@ class Fault(Struct, frozen=True, kw_only=True):
 
 
 EMPTY_PROGRAM = Fault(cause=Cause.NO_FINISH, message="the program is empty; it must end with FINISH")
-"""The fault of a program without instructions counts as that of instruction 0."""
+"""It counts as the fault of instruction 0."""
 
 
 def fault_error(fault: Fault, index: int, cycle: int | None = None) -> MachineError:
@@ -144,7 +143,6 @@ _EXCEPTION_CLASSES: dict[Cause, type[MachineError]] = {
 
 
 STOPPED = Fault(cause=Cause.STOPPED, message="the run was stopped")
-"""Software stops the run."""
 
 
 def timeout_fault(bus_timeout: int) -> Fault:
@@ -374,7 +372,7 @@ def _joined_names(names: Sequence[str], last: str) -> str:
 
 
 def dram_element_bytes(instruction: Transfer, config: Config) -> int:
-    """Return the bytes of an element in DRAM, the unit of ``dram_base`` and ``x_stride``.
+    """Return ``element_bytes`` of the transfer's route.
 
     Raises:
         ProgramError: the memory id is unknown.

@@ -34,7 +34,7 @@ class Condition(NamedTuple):
 
 
 def conditions_of(cls: type[Instruction], config: Config) -> list[Condition]:
-    """Return the conditions of an instruction class on a machine, in the order of checks.
+    """Return an instruction class's conditions in the order of checks.
 
     Left out are ``limit``, ``deadlock``, ``stopped``, ``timeout``, and ``no-finish``.
     """

@@ -61,8 +61,6 @@ def coarse(touches: Iterable[Touch]) -> tuple[Touch, ...]:
 
 
 class DramRows(NamedTuple):
-    """Runs of bytes in DRAM. Their starts are ``stride`` bytes apart."""
-
     start: int
     rows: int
     row_bytes: int
@@ -143,7 +141,7 @@ def _reached(
 
 
 def _add_shifted(found: npt.NDArray[np.bool_], shift: int) -> None:
-    """Mark the elements ``shift`` after marked ones. The last element stands for all later ones."""
+    """Mark the elements ``shift`` after marked ones."""
     last = len(found) - 1
     found[last] |= found[last - shift :].any()
     found[shift:last] |= found[: last - shift].copy()

@@ -179,7 +179,7 @@ def _across_lanes(reduction: np.ufunc, value: Any, shape: tuple[int, ...], dtype
 
 
 def ufunc_of(node: Lane, names: tuple[str, str]) -> np.ufunc | None:
-    """Return the numpy function that computes an expression of two int32 inputs in place, if any."""
+    """Return the ufunc that computes an expression of two int32 inputs in place, if any."""
     is_modulo = node.kind == "wrapped" and node.parameter == 32 and node.operands[0].kind in _RING
     inner = node.operands[0] if is_modulo else node
     is_plain = [(one.kind, one.parameter) for one in inner.operands] == [("input", name) for name in names]

@@ -1,4 +1,4 @@
-"""Expressions over the integers of one lane, from which a lane's numpy function and its hardware follow.
+"""Expressions over the integers of one lane.
 
 Each node has exactly one meaning on integers, and the range of its values. For example, with x and y in
 int32, ``x + y`` ranges from -2**32 to 2**32 - 2, so it has 33 bits, and ``wrapped(x + y, 32)`` keeps the low
@@ -31,8 +31,7 @@ class Lane:
 
     Attributes:
         kind: ``input``, ``constant``, or the operation.
-        operands: the nodes that it reads.
-        low, high: its least and its largest value.
+        low, high: the range of its values.
         parameter: the name of an input, the value of a constant, the width of ``wrapped`` or
             ``leading_zeros``, or the values of a table.
 

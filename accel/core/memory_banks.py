@@ -1,4 +1,4 @@
-"""The physical memories of scratchpads: banks, copies, words and write enables."""
+"""The physical memories of scratchpads."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -32,7 +32,6 @@ class MemoryBanks(Struct, frozen=True, kw_only=True):
 
     @property
     def lanes(self) -> int:
-        """Write enables of a word."""
         return self.word_bits // self.lane_bits
 
     @property

@@ -141,8 +141,6 @@ def _positions_by_number(numbers: npt.NDArray[np.integer], count: int) -> list[N
 
 
 class Rows(NamedTuple):
-    """Accesses to classes, sorted by class, then by program order."""
-
     classes: Numbers
     instructions: Numbers
     writes: npt.NDArray[np.bool_]

@@ -90,7 +90,7 @@ UNIT_COUNTERS = {
     "memory_stall": "cycles in which it has work and waits for memory",
     "token_stall": "cycles in which its next instruction lacks a token; fetch: lacks room in a queue",
 }
-"""The counters of each unit, as in :class:`~accel.core.events.UnitCycles`."""
+"""See :class:`~accel.core.events.UnitCycles`."""
 
 _NO_LIMIT_CYCLES = (1 << 64) - 1
 _ADDRESS_CONDITION = "a multiple of 16, and the whole program must lie in the DRAM window"
@@ -297,7 +297,7 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
         )
     }
 )
-"""All registers by name, in order of addresses."""
+"""By name, in order of addresses."""
 
 
 def registers_of(config: Config) -> dict[str, Register]:

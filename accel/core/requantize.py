@@ -192,7 +192,7 @@ MULTIPLIED = divided(
     scaled_product(product_of_differences(lane_input("left", RESULT_BITS), lane_input("right", RESULT_BITS))),
     BOUNDS,
 )
-"""STORE.MUL of the requantized value and the residual."""
+"""STORE.MUL of the same two."""
 
 _RANGE = ("zero", "low", "high")
 _requantize = function_of(REQUANTIZED, ("acc", "bias", "multiplier", "exponent", *_RANGE))
@@ -263,10 +263,5 @@ def multiply(
     low: int,
     high: int,
 ) -> npt.NDArray[np.int32]:
-    """Multiply two int8 or uint8 tensors elementwise, as STORE.MUL does.
-
-    Args:
-        zeros: of left and right.
-        shift: 0 to 41.
-    """
+    """Multiply two int8 or uint8 tensors elementwise, as STORE.MUL does. See :func:`add`."""
     return _multiply(left, right, multiplier, *zeros, offset, shift, zero, low, high)

@@ -116,7 +116,7 @@ def _beats_of_rows(
 
 
 def burst_beats(rows: DramRows, config: Config) -> tuple[int, ...]:
-    """Return the beats of each burst. Rows are never merged."""
+    """Rows are never merged."""
     return _beats_of_rows(rows.start % PAGE_BYTES, rows.rows, rows.row_bytes, rows.stride, config)
 
 

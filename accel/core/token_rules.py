@@ -142,7 +142,7 @@ def queue_depth(unit: Unit, config: Config) -> int:
 
 
 class Waiting(Struct, frozen=True, kw_only=True):
-    """A unit whose next instruction lacks a token, and the instruction that should push it."""
+    """A unit whose next instruction lacks a token."""
 
     unit: Unit
     index: int
@@ -265,7 +265,7 @@ class Stepper:
 
 
 def deadlock_place(waiting: Sequence[Waiting]) -> tuple[Unit, int]:
-    """Return the reported unit and instruction: the first that waits in the order load, compute, store."""
+    """Return the first waiting unit in the order load, compute, store, and its instruction."""
     first = min(waiting, key=lambda w: w.unit, default=None)
     return (Unit.FETCH, 0) if first is None else (first.unit, first.index)
 

@@ -17,8 +17,7 @@ class State(IntEnum):
 
     @property
     def figure(self) -> str:
-        """The attribute of :class:`~accel.core.events.UnitCycles`, also in columns of sweeps:
-        ``load_busy``."""
+        """The attribute of ``UnitCycles``, also in columns of sweeps: ``load_busy``."""
         return ("busy", "memory_stall", "token_stall", "idle")[self]
 
     @property

@@ -1,4 +1,4 @@
-"""The state of the machine's units, derived from events."""
+"""The state of the machine's units."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from accel.sim.functional.executor import FunctionalRun
 
 
 class UnitState(Struct):
-    """A unit that executes instructions. ``unstarted`` includes the queue."""
+    """``unstarted`` includes the queue."""
 
     queue: deque[int] = field(default_factory=deque)
     running: list[int] = field(default_factory=list)

@@ -19,7 +19,6 @@ class Segment(Struct, frozen=True, kw_only=True):
 
     Attributes:
         offset: bytes from the package's base.
-        file_offset: bytes from the file's start.
     """
 
     stream: int

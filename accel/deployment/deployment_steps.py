@@ -204,7 +204,7 @@ Detail = (
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """A step. ``source``, ``other`` and ``target`` are indices of arrays."""
+    """``source``, ``other`` and ``target`` are indices of arrays."""
 
     detail: Detail
     source: int | None = None
@@ -264,7 +264,6 @@ def value_bytes(dtype: str) -> int:
 
 
 def one_value(value: float, dtype: str) -> bytes:
-    """Return little-endian bytes."""
     return copied(np.array([value]), dtype)
 
 

@@ -132,7 +132,6 @@ def energy_of(counts: AccessCounts, parts: Sequence[tuple[str, AccessCounts]] = 
     """Return the energy of counted accesses.
 
     Args:
-        counts: accesses, as from :func:`~accel.energy.access_counts.count_accesses`.
         parts: names and accesses of layers.
     """
     layers = [(name, EnergyReport(one, _components(one))) for name, one in parts]

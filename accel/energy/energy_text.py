@@ -11,7 +11,6 @@ def unit_of(picojoules: float) -> tuple[float, str]:
 
 
 def energy_cells(energy: Energy, unit: float) -> tuple[str, str, str]:
-    """Return low, nominal and high in a unit of picojoules."""
     low, nominal, high = (f"{value / unit:,.3f}" for value in (energy.low, energy.nominal, energy.high))
     return low, nominal, high
 

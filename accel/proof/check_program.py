@@ -8,7 +8,6 @@ from accel.proof.token_check import TokenReport, check_tokens
 
 
 def check_program(program: Image, instructions: Sequence[Instruction] | None = None) -> TokenReport:
-    """Prove or refute that a program neither deadlocks nor races."""
     begin = program.config.mem_base + program.code_offset
     return check_tokens(
         program.instructions if instructions is None else instructions,

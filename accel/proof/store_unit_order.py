@@ -1,7 +1,7 @@
 """The order of the store unit's instructions among themselves.
 
-The store unit both reads and writes DRAM: it reads operands while the data of earlier STOREs are in flight,
-and writes while earlier LOADs are still reading. An earlier STORE is surely in memory
+The store unit reads operands from DRAM while the data of earlier STOREs are in flight, and writes while
+earlier LOADs are still reading. An earlier STORE is surely in memory
 
 - after a token has come back from it through the compute unit, or
 - after a SET, which starts when the unit is empty.

@@ -74,7 +74,7 @@ class Race(Struct, frozen=True, kw_only=True):
 
 
 class Unwritten(Struct, frozen=True, kw_only=True):
-    """An instruction that reads unwritten scratchpad elements."""
+    """A read of unwritten scratchpad elements."""
 
     index: int
     memory: str

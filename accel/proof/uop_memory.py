@@ -17,12 +17,7 @@ from accel.image.test_scenario import Contents
 
 
 class UopMemory:
-    """The micro-op memory, for instructions in order.
-
-    Args:
-        memory: DRAM before the run.
-        contents: known scratchpad contents at the start.
-    """
+    """The micro-op memory, for instructions in order."""
 
     def __init__(self, config: Config, memory: Dram, contents: Iterable[Contents] = ()) -> None:
         self._config = config

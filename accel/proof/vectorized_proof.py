@@ -50,11 +50,8 @@ def prove(
     tokens: Sequence[int],
     contents: Sequence[Contents],
 ) -> Proof | None:
-    """Prove that a program neither deadlocks nor races, and reads only written scratchpad elements.
-
-    Returns:
-        None if not proven.
-    """
+    """Prove that a program neither deadlocks nor races, and reads only written scratchpad elements, or return
+    None."""
     flow = TokenFlow(program, tokens)
     if not flow.in_order:
         return None

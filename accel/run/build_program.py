@@ -46,12 +46,11 @@ def build(
         target: a schedule, or a workload, which the options ``tile`` to ``measure`` need.
         on: the machine, its configuration or its name.
         vthreads: instead of the schedule's or model's.
-        tile: sizes in elements, for example ``{"tile_m": 64, "step_k": 32}``. The model chooses the others,
-            and ``auto`` means ``plain``.
+        tile: sizes in elements, for example ``{"tile_m": 64, "step_k": 32}``. The model chooses the others.
         steps: of the schedule, see :mod:`accel.compiler.schedule.schedule_files`.
         constants: inputs with known values.
         mapping: a mapping's name, for example ``plain``, or ``auto`` for the fastest predicted one, see
-            ``docs/explain/mappings.md``. With steps, ``auto`` means ``plain``.
+            ``docs/explain/mappings.md``. With ``tile`` or ``steps``, ``auto`` means ``plain``.
         keep_results: with ``auto``, only mappings that keep the outputs' layout in DRAM.
         measure: simulate this many plans, and choose the fastest.
         without: reorder passes to turn off, for example ``("prefetch-residuals",)``. ``accel show --stage

@@ -40,7 +40,7 @@ class Segment(NamedTuple):
     Attributes:
         unit: ``fetch``, ``load``, ``compute`` or ``store``, that works or waits.
         cause: see :class:`~accel.run.wait_causes.Wait`.
-        instruction: index of the instruction that works or waits, of bursts of fetch the first one.
+        instruction: its index, of bursts of fetch the first one.
         tensor: moved or computed by the instruction, if known.
     """
 
@@ -112,7 +112,7 @@ def wait_graph_of(timing: Timing, image: Image) -> WaitGraph | None:
 
 
 def longest_path(graph: WaitGraph, cycles: int) -> list[Delay]:
-    """Return the delays of the longest path, in order. They add up to ``cycles``."""
+    """Return the delays of the longest path, in order."""
     kind, number = _last_node(graph.record)
     cycle = graph.cycle(kind, number)
     edges, cycle_of = graph.edges, graph.cycle

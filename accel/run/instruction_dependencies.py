@@ -21,7 +21,7 @@ def fast_column(numbers: npt.NDArray[np.int64] | npt.NDArray[np.intp]) -> "array
 
 
 class InstructionDependencies:
-    """Indices by waiting instruction, or :data:`~accel.run.run_record.NONE`.
+    """Indices by waiting instruction, or ``NONE``.
 
     Attributes:
         queue_leaver: its start makes room in the unit's queue.

@@ -1,4 +1,4 @@
-"""Lockstep runs a program on simulator and hardware, from one state, and compares everything."""
+"""Lockstep of simulator and hardware."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypedDict

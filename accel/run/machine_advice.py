@@ -44,7 +44,6 @@ _MAX_MEASURED_INSTRUCTIONS = 2_000
 _MEASURED_PLANS = 8
 """Number of simulated schedules."""
 _MIN_SPEEDUP = 1.01
-"""Smallest reported speedup."""
 
 
 class Advice(Struct, frozen=True, kw_only=True):
@@ -97,7 +96,6 @@ class SoftwareAdvice(Struct, frozen=True, kw_only=True):
     Attributes:
         command: option of ``accel compile``.
         cycles: simulated.
-        speedup: the run's cycles divided by ``cycles``.
     """
 
     command: str
@@ -117,7 +115,6 @@ class AdviceReport(Struct, frozen=True, kw_only=True):
         bound: the largest causes, in words.
         advice: changes, the best first.
         skipped: fields without time to try them.
-        software: schedules for the same machine.
     """
 
     bound: str
@@ -163,7 +160,6 @@ def advise(result: Result, *, seconds: float = DEFAULT_SECONDS) -> AdviceReport:
     Geometry fields are tried for workloads with the default schedule.
 
     Args:
-        result: of a complete run with simulated time.
         seconds: limit on processor time.
 
     Raises:
@@ -221,7 +217,6 @@ class _Trial:
         self._workload, self.without = _workload(result.image)
 
     def of(self, field: str, value: int) -> Advice | None:
-        """Try a value, or return None for an impossible machine."""
         recompiled = SPECS[field].kind == "geometry"
         simulated = not recompiled or len(self._image.instructions) <= _MAX_RECOMPILED_INSTRUCTIONS
         reads, mapping = self._reads, self._image.mapping

@@ -1,4 +1,4 @@
-"""Simulate the best-ranked plans, and choose the fastest."""
+"""Plans ranked by simulation."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any

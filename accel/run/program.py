@@ -1,4 +1,4 @@
-"""Programs as users handle them."""
+"""Compiled programs."""
 
 import time
 import warnings
@@ -285,8 +285,7 @@ class Program(Compiled):
         """Return the program for these inputs, and DRAM with both. Missing inputs are random.
 
         Raises:
-            AccelError: a negative seed.
-            ShapeError: an unknown input, or another shape or dtype.
+            AccelError, ShapeError: as :meth:`run`.
         """
         program, values = self._with_values(inputs, seed)
         return program, program._packed(values)
@@ -310,7 +309,7 @@ class Program(Compiled):
     @cached_property
     def _unfolded(self) -> "Program":
         from accel.compiler.codegen.compile_schedule import compile_schedule  # noqa: PLC0415  # slow to import
-        from accel.compiler.mappings.mapped_build import with_views  # noqa: PLC0415  # slow to import
+        from accel.compiler.mappings.mapped_build import with_views  # noqa: PLC0415
 
         inner = {tensor.name: tensor.inner_shape for tensor in self.tensors}
         views = self._views()

@@ -1,4 +1,4 @@
-"""The source of a program, rebuilt from its file."""
+"""A program's source, rebuilt from its file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -379,12 +379,10 @@ class TimedResult(Result):
 
     @property
     def cycles(self) -> int:
-        """Length of the run."""
         return self.timing.cycles
 
     @cached_property
     def stalls(self) -> dict[str, UnitCycles]:
-        """Cycles in each state, by unit."""
         return stalls_of(self.timing)
 
 
@@ -393,7 +391,6 @@ def stalls_of(timing: Timing) -> dict[str, UnitCycles]:
 
 
 def bytes_moved(instructions: Sequence[Instruction], config: Config) -> dict[str, int]:
-    """See :attr:`Result.bytes_by_kind`."""
     moved: Counter[str] = Counter()
     program = Distinct(instructions)
     counts = np.bincount(program.places, minlength=len(program.every)).tolist()

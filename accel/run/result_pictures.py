@@ -16,8 +16,7 @@ _MAKERS = {
 class Picture(Protocol):
     """A page or chart of a run, which a notebook shows."""
 
-    def save(self, path: str | Path) -> None:
-        """Write a file in the format of its suffix."""
+    def save(self, path: str | Path) -> None: ...
 
 
 def picture(method: str, result: object, **options: Any) -> Any:

@@ -33,7 +33,7 @@ class NodeKind(IntEnum):
 
 
 class RunRecord(NamedTuple):
-    """The cycles of a run, int64 each, or :data:`NONE`.
+    """Cycles as int64, or :data:`NONE`.
 
     ``dispatch``, ``start`` and ``retire`` are by instruction, columns of reads and writes by burst, in the
     order of grants.

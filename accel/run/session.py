@@ -153,10 +153,8 @@ class Session:
         Raises:
             AccelError: the session is closed.
             ProgramError: no program, another machine, not relocatable, or DRAM is full.
-            ShapeError: an unknown input, or another shape or dtype.
-            HardwareError: the hardware violates a rule.
             MismatchError: the outputs are wrong.
-            MachineError, DeadlockError, LimitExceeded: the machine stopped early.
+            ShapeError, HardwareError, MachineError, DeadlockError, LimitExceeded: see ``Program.run``.
         """
         self._tensors.check_open()
         options = replace(self._options, max_cycles=max_cycles, max_uops=max_uops, progress=progress)

@@ -47,7 +47,7 @@ class Packing:
 
 
 class Values:
-    """A flat array, and packed copies in DRAM, which are freed with this object."""
+    """A flat array, and packed copies in DRAM, freed with this object."""
 
     def __init__(self) -> None:
         self.plain: Array | None = None

@@ -37,7 +37,7 @@ def stage_nest(program: Compiled, stage: str) -> Nest:
     """Return the loop nest at a stage.
 
     Raises:
-        AccelError: unknown stage, or no source in the program.
+        AccelError: as :func:`stage_text`.
     """
     if stage not in NESTS:
         raise AccelError(f"the stage is {stage!r}, of a loop nest; {nearest(stage, NESTS)}")
@@ -61,7 +61,7 @@ def stage_lines(program: Compiled, stage: str) -> list[StageLine]:
     """Return the lines of a nest. Provenance refers to their stage and call.
 
     Raises:
-        AccelError: as :func:`stage_nest`.
+        AccelError: as :func:`stage_text`.
     """
     return [_stage_line(text, node) for text, node in nest_lines(stage_nest(program, stage))]
 

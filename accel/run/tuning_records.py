@@ -14,7 +14,7 @@ A line is an object with these keys:
 ``features``   numbers by name that a learned cost model is trained with
 =============  =====================================================================
 
-Nothing in a file is executed. A damaged line is an error that names it.
+Nothing in a file is executed.
 """
 
 import hashlib
@@ -59,7 +59,6 @@ class RecordKey:
 
     Attributes:
         workload: name and digest, for example ``conv2d/8c1f7cd0f0aa12be``.
-        timing: version of the timing contract.
     """
 
     workload: str
@@ -73,8 +72,7 @@ class RecordKey:
 
 
 def record_key(name: str, outputs: Sequence[Tensor], config: Config) -> RecordKey:
-    """Return the key of a computation on a machine. ``name`` is for readers. The digest covers the tensor
-    expressions without scales."""
+    """Return the key of a computation on a machine. ``name`` is for readers."""
     fields = {key: value for key, value in config.to_dict().items() if key != "name"}
     return RecordKey(
         workload=f"{name}/{_digest(_without_parameters(expression_to_data(outputs)))}",
@@ -174,7 +172,7 @@ class Records:
 
 
 def records_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path of a file of records, whose name may be :data:`STOCK`."""
+    """The name may be :data:`STOCK`."""
     given = check_path("file of records", path)
     return STOCK_FILE if str(given) == STOCK and not given.exists() else given
 

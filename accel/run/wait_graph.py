@@ -28,8 +28,6 @@ from accel.sim.timing.timed_program import InstructionTiming, TimedProgram, rang
 
 
 class Delay(NamedTuple):
-    """Cycles of an edge with one cause."""
-
     cycles: int
     unit: Unit
     wait: Wait

@@ -33,7 +33,6 @@ class RenderedState(Struct, frozen=True, eq=False, dict=True):
 
 
 def check_limit(name: str, count: int, limit: int) -> None:
-    """Raise a ShapeError if a count exceeds its limit."""
     if count > limit:
         raise ShapeError(
             f"{name} are {count:,}; the studio shows up to {limit:,}, and commands have no limit"
@@ -41,7 +40,7 @@ def check_limit(name: str, count: int, limit: int) -> None:
 
 
 def page_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the page's figures from those of :meth:`~accel.run.result.Result.to_dict`."""
+    """Select the page's figures from those of ``Result.to_dict``."""
     names = [state.name.lower() for state in State]
     return {
         **{key: figures[key] for key in ("cycles", "utilization", "roofline_fraction")},

@@ -15,12 +15,11 @@ STATE_SUFFIX = ".json"
 
 
 def is_link(text: str) -> bool:
-    """Whether a word of the command line is a link instead of a file's name."""
     return text.startswith(("http://", "https://", "#"))
 
 
 def state_of_link(link: str) -> StudioState:
-    """Return the state of a link, for example ``http://127.0.0.1:8723/#eyJ3b3JrbG9hZCI6...``."""
+    """Return the state of a link."""
     _, _, fragment = link.partition("#")
     try:
         text = base64.urlsafe_b64decode(fragment + "=" * (-len(fragment) % 4))

@@ -1,7 +1,4 @@
-"""Networks, programs and explorations of the studio: given at the start, or uploaded.
-
-The page gives names, never paths.
-"""
+"""Networks, programs and explorations of the studio: given at the start, or uploaded."""
 
 import hashlib
 import tempfile

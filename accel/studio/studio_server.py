@@ -54,7 +54,7 @@ _CLIENT_CLOSED = 499
 def studio(
     workers: WorkerSupervisor, access: AccessControl, files: StudioFiles, start: StudioState | None = None
 ) -> ASGIApp:
-    """Return the application. The page shows ``start`` first."""
+    """The page shows ``start`` first."""
     endpoints = _Endpoints(workers, access, files, start)
     routes = [
         *(Route(path, endpoints.page, methods=["GET"]) for path in endpoints.pages),

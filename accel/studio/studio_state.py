@@ -27,7 +27,7 @@ class StudioState(Struct, frozen=True, kw_only=True):
 
     Attributes:
         workload: empty for a file.
-        file: a name in :class:`~accel.studio.studio_files.StudioFiles`, empty for an operator.
+        file: a name in ``StudioFiles``, empty for an operator.
         program: drawn program of a network, from 1. 0 draws all.
     """
 

@@ -76,8 +76,7 @@ def state_view(
 ) -> dict[str, Any]:
     """Return the view of a state.
 
-    It is a :func:`~accel.views.run_report.run_view` with schedule, figures for comparisons, and shell
-    commands.
+    It is a ``run_view`` with schedule, figures for comparisons, and shell commands.
     """
     return render_state(state, limits or Limits(), paths or {}).view
 

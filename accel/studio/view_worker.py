@@ -1,4 +1,4 @@
-"""The worker process that computes views: a line of JSON in, a line of JSON out.
+"""The process that computes views: a line of JSON in, a line of JSON out.
 
 Other output goes to standard error.
 """

@@ -81,7 +81,7 @@ def without_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
         return
-    from multiprocessing.resource_tracker import ensure_running  # noqa: PLC0415  # seldom needed
+    from multiprocessing.resource_tracker import ensure_running  # noqa: PLC0415
 
     ensure_running()  # before, since it unblocks interrupts
     caught: list[int] = []
@@ -98,7 +98,7 @@ def without_interrupts() -> Iterator[None]:
 
 def start_worker() -> None:
     """Leave interrupts to the parent process, and end with it. Programs that the worker runs end first."""
-    from multiprocessing import parent_process  # noqa: PLC0415  # seldom needed
+    from multiprocessing import parent_process  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_programs_on_termination(os._exit)
@@ -114,7 +114,6 @@ def _exit_after(parent: Any) -> None:
 
 
 def check_dask() -> None:
-    """Raise a SweepError without Dask."""
     try:
         import distributed  # noqa: F401, PLC0415
     except ImportError:
@@ -185,7 +184,7 @@ class Execute(Protocol):
 
 @contextmanager
 def open_executor(jobs: int, executor: str, scheduler: str | None = None) -> Iterator[Execute]:
-    """Yield a function that runs lists of tasks on one of :data:`~accel.base.run_choices.EXECUTORS`."""
+    """Yield a function that runs lists of tasks."""
     if executor == "dask":
         with _dask_client(jobs, scheduler) as client:
             yield lambda function, tasks: _with_client(client, function, tasks)

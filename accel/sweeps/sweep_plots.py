@@ -132,7 +132,6 @@ def make_plot(table: Mapping[str, Any]) -> Plot:
 
 
 def check_matplotlib() -> None:
-    """Raise a SweepError without matplotlib."""
     try:
         import matplotlib  # noqa: F401, PLC0415
     except ImportError:

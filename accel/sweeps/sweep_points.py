@@ -41,8 +41,6 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True, dict=True):
-    """A program and its timing."""
-
     source: Source
     timing: Values = ()
     seed: int = 0
@@ -62,7 +60,6 @@ Task = Run | Synthesis
 
 
 def task_key(task: "DataclassInstance") -> str:
-    """Return a task's key in the journal, from class name and content."""
     data = {"version": __version__, "kind": type(task).__name__, "task": as_dict(task)}
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
 

@@ -120,7 +120,6 @@ class Table:
 
 
 def import_parquet() -> tuple[Any, Any]:
-    """Return pyarrow and its Parquet module, or raise a SweepError."""
     try:
         import pyarrow as arrow  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415

@@ -1,6 +1,6 @@
-"""A learned cost model: gradient boosted trees rank points by cycles.
+"""A learned cost model.
 
-LightGBM's trees, with its LambdaRank objective, correct the analytical model's ranking.
+LightGBM's gradient boosted trees, with its LambdaRank objective, correct the analytical model's ranking.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,6 @@ _PRIOR_SCALE = 8.0
 
 
 def check_lightgbm() -> None:
-    """Raise a TuningError without LightGBM."""
     try:
         import lightgbm  # noqa: F401, PLC0415
     except ImportError:
@@ -52,11 +51,7 @@ def check_lightgbm() -> None:
 
 
 class CostModel:
-    """Ranks points by features. Higher scores are faster.
-
-    Args:
-        earlier: groups to learn from.
-    """
+    """Ranks points by features. Higher scores are faster."""
 
     def __init__(self, earlier: Sequence[Group] = (), seed: int = 0) -> None:
         self._earlier = [group for group in earlier if len(group) >= _MIN_POINTS]

@@ -1,4 +1,4 @@
-"""Explorers choose the next points to measure."""
+"""Explorers choose points to measure."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

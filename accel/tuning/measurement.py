@@ -32,8 +32,6 @@ DEFAULT_TIMEOUT = 120
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """Cycles or an error, and the seconds of the measurement."""
-
     cycles: int | None = None
     error: str | None = None
     seconds: float = 0.0
@@ -57,11 +55,7 @@ def measure_schedule(schedule: Schedule, config: Config) -> Outcome:
 
 
 def rebuild(outputs: Sequence[Tensor], steps: Sequence[Step], config: Config) -> Schedule:
-    """Make a schedule from steps.
-
-    Raises:
-        ScheduleError: for an impossible step.
-    """
+    """Make a schedule, or raise a ScheduleError for an impossible step."""
     schedule, machine = create_schedule(outputs), Machine(config)
     apply_steps(schedule, steps, machine.intrinsic, machine.scope)
     return schedule
@@ -84,7 +78,6 @@ class Measurer:
 
     Args:
         jobs: number of processes. 1 is this process.
-        timeout: seconds for a measurement in another process.
 
     Attributes:
         deaths: died workers. Others repeat their measurements.

@@ -135,7 +135,7 @@ def profile_schedule(schedule: Schedule, config: Config) -> NestProfile:
 
 
 def profile_nest(nest: Nest, config: Config) -> NestProfile:
-    """Return the counts, or raise a ScheduleError if buffers do not fit the scratchpads."""
+    """Raise a ScheduleError if buffers do not fit the scratchpads."""
     elements = buffer_elements(nest)
     place_buffers(nest.locals, elements)
     profile = NestProfile(scopes={name: ScopeCounts() for name in SCOPES})
@@ -235,7 +235,6 @@ class _Walk:
 
 
 def _guarded(guard: Guard, point: _Point) -> _Point:
-    """Conditions on unknown variables count as true."""
     holds = np.ones(point.weights.shape, dtype=bool)
     for a, b in guard.conditions:
         if all(v in point.at for side in (a, b) for v in variables(side)):

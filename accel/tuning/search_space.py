@@ -57,7 +57,6 @@ class SearchSpace(ABC):
         self._features: dict[Point, dict[str, float] | None] = {}
 
     def any_schedule(self) -> Schedule:
-        """Return a built schedule, or a random one."""
         for found in self._schedules.values():
             if isinstance(found, Schedule):
                 return found
@@ -254,7 +253,6 @@ class TemplateSpace(SearchSpace):
         raise TuningError(f"no point of {self.name} can be built; the last one fails with: {failure}")
 
     def check_computation(self, schedule: Schedule) -> None:
-        """Raise a TuningError if knobs change the computation."""
         if expression_to_data(schedule.outputs) != expression_to_data(self.outputs):
             raise TuningError(
                 f"the knobs of {self.name} change its computation; they must change its schedule"
@@ -327,11 +325,7 @@ class PlanSpace(SearchSpace):
 def make_space(
     target: "Callable[[], Schedule] | Workload", machine: Machine, mapping: str = PLAIN
 ) -> SearchSpace:
-    """Return the space of a template or operator.
-
-    Raises:
-        TuningError: for another target.
-    """
+    """Return the space of a template or operator. Raise a TuningError for another target."""
     if isinstance(target, Workload):
         return PlanSpace(target, machine, mapping)
     if not callable(target):

@@ -1,4 +1,4 @@
-"""Search for the fastest schedule, and prove and run it."""
+"""The search for the fastest schedule."""
 
 import os
 import time
@@ -29,7 +29,6 @@ from accel.tuning.search_space import Point, SearchSpace, TemplateSpace, make_sp
 _BATCH = 8
 """Minimum of points to propose at once, or two for each process."""
 _MIN_TRIALS_FOR_PROCESSES = 32
-"""Trials from which processes pay off."""
 _MAX_MESSAGES = 5
 """Messages in a summary."""
 
@@ -43,18 +42,15 @@ class Tuning:
 
     Attributes:
         name: of the computation.
-        config: the machine.
         explorer, seed, seconds: of the search.
         space_size: combinations of values.
         valid_points: or None in a space that is too large to count.
         trials: in the order of measurement, without earlier records.
         recorded: points of earlier records.
-        knobs, cycles: of the fastest point.
+        knobs, cycles, program, result: of the fastest point.
         default_cycles: of an operator's default schedule, or None for a template.
         steps: of the schedule, as :mod:`accel.compiler.schedule.schedule_files` writes them.
         mapping: name of the scheduled mapping.
-        program: proven free of deadlocks and races.
-        result: its run, equal to the reference.
         jobs: processes that measured.
         deaths: workers that died.
     """
@@ -153,7 +149,7 @@ def tune(
         seed: of all random choices. Equal seeds and one job give equal points.
         jobs: processes. None is one for each core, or one for few trials.
         mapping: of a workload, ``auto``, ``plain`` or another name.
-        records: a file of records. Records of this computation and machine count as measured, and trials are
+        records: a file. Its records of this computation and machine count as measured, and trials are
             appended.
         timeout: seconds for a measurement in another process.
         progress: called after each batch.

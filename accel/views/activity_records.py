@@ -101,7 +101,7 @@ class InstructionSlice(NamedTuple):
 
 
 class TokenFlow(NamedTuple):
-    """A token from one instruction to another, with the cycles of push and pop."""
+    """A token from one instruction to another."""
 
     counter: Counter
     source: int

@@ -1,4 +1,4 @@
-"""Tensors, regions and unnamed areas by DRAM address."""
+"""A map of DRAM."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Events by instruction, token counter and burst."""
+"""Times of events."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

@@ -14,7 +14,6 @@ _SUFFIX = ".html"
 
 
 def check_page_path(what: str, path: str | Path) -> None:
-    """Raise an AccelError unless a file's name ends in ``.html``."""
     if Path(path).suffix.lower() != _SUFFIX:
         raise AccelError(f"the {what} is to be written to {str(path)!r}; the name must end in {_SUFFIX}")
 

@@ -105,7 +105,6 @@ class Timeline(_Picture):
 
         Args:
             columns: width of a line in characters.
-            ascii_only: only use ASCII.
             cycles: number of cycles, around the store unit's transfer nearest to the middle, or None for all.
         """
         window = None if cycles is None else middle_window(self._run, cycles)

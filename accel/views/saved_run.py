@@ -108,7 +108,6 @@ class SavedRun:
         """Convert a result.
 
         Args:
-            result: with simulated time.
             name: title, instead of the workload.
 
         Raises:
@@ -232,7 +231,6 @@ class SavedRun:
 
 
 def check_run_path(path: str | os.PathLike[str]) -> Path:
-    """Raise an AccelError for another suffix than ``.accelrun``."""
     target = check_path("run", path)
     if target.suffix != SUFFIX:
         raise AccelError(f"the run is to be saved to {os.fspath(path)!r}; the name must end in {SUFFIX}")

@@ -102,7 +102,6 @@ def run_facts(run: AnalyzedRun) -> str:
 
 
 def chart_tools() -> str:
-    """Return the buttons, choice of colours and search field."""
     buttons = "".join(
         f'<button data-zoom="{factor}">{text}</button>'
         for factor, text in (("0.5", "zoom in"), ("2", "zoom out"), ("0", "whole run"))

@@ -36,9 +36,8 @@ BACKEND, CLOCK = "sim", 100
 def demo() -> None:
     """Compile, run and check a matrix product or a small network.
 
-    For the matrix product, the result comes first, and --verbose adds each stage in short. The network
-    classifies handwritten digits that were not in its training data. Every tensor is compared with numpy, and
-    the scores with ONNX Runtime if it is installed.
+    The network classifies handwritten digits that were not in its training data. Every tensor is compared
+    with numpy, and the scores with ONNX Runtime if it is installed.
 
     \b
     Example:

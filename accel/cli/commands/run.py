@@ -80,9 +80,7 @@ def run() -> None:
     Example:
       accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
       accel run gemm.accel --report report.html --timeline gemm.svg --trace gemm.json
-      accel run gemm.accel --set read_latency=100 --save slow.accelrun
       accel run gemm.accel --advise --report report.html
-      accel run gemm.accel --energy
       accel run model.onnx --config gemm8x8-int8 --report net.html
       accel run net.accel --input image=picture.npy --output scores=scores.npy --report net.html
       accel run vad.accel --input sound=pieces.npy --state h_out=h --output speech=speech.npy

@@ -15,7 +15,7 @@ def _workloads() -> Iterable[str]:
 
 
 def _keys() -> Iterable[str]:
-    from accel.sweeps.sweep_grid import grid_keys  # noqa: PLC0415  # as above
+    from accel.sweeps.sweep_grid import grid_keys  # noqa: PLC0415
 
     return (f"{name}=" for name in grid_keys() if name not in ("label", "zip"))
 

@@ -50,9 +50,9 @@ def verify() -> None:
     counted separately. float32 may differ by rounding, a quantized softmax by 1, and a sum that ONNX Runtime
     computes in float32 by 1.
 
-    Where the outputs of ONNX Runtime without and with optimizations differ from one another, it says so.
-    Missing inputs are random. With --backend the network is also compiled and run, after the rewriting that
-    --rewrite and --rules choose. The exit code is 1 if a tensor differs.
+    It says where ONNX Runtime's outputs without and with optimizations differ. Missing inputs are random.
+    With --backend the network is also compiled and run, after the rewriting that --rewrite and --rules
+    choose. The exit code is 1 if a tensor differs.
 
     \b
     Example:

@@ -16,7 +16,7 @@ from accel.core.scratchpad_specs import MAX_TABLES, TABLE_BYTES
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigFields:
-    """The fields of :class:`~accel.core.config.Config`, without checks."""
+    """The fields of ``Config``, without checks."""
 
     name: str = "custom"
     alu_ops: tuple[str, ...] = STOCK_NAMES

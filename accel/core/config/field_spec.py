@@ -54,7 +54,7 @@ def config_field(
     optional: bool = False,
     feature: bool = False,
 ) -> Any:
-    """Declare a field of :class:`~accel.core.config.Config`."""
+    """Declare a field of ``Config``."""
     spec = Spec(
         kind=kind,
         unit=unit,

@@ -223,12 +223,9 @@ class Config(ConfigFields):
     def variant(
         self, values: Mapping[str, int | str], *, kinds: tuple[Kind, ...] = ("geometry", "timing")
     ) -> "Config":
-        """Return this configuration with some fields replaced, and a name such as ``mine with batch=2``.
+        """Do as :meth:`override`, and add the changes to the name, as in ``mine with batch=2``.
 
         A machine of :data:`NAMED` keeps its name, since its :attr:`label` lists the changes.
-
-        Raises:
-            ConfigError: as :meth:`override`.
         """
         found = self.override(values, kinds=kinds)
         changes = _changes(self, found)
@@ -266,12 +263,12 @@ class Config(ConfigFields):
 
     @property
     def operations(self) -> Mapping[int, Operation]:
-        """The operations of ALU by number."""
+        """ALU's operations by number."""
         return operations_by_code(self.alu_ops)
 
     @cached_property
     def operation_codes(self) -> Mapping[str, int]:
-        """The numbers of the operations of ALU by name."""
+        """Numbers of ALU's operations by name."""
         return {one.name: code for code, one in self.operations.items()}
 
     @property
@@ -365,6 +362,5 @@ def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
 
 
 NAMED: dict[str, Config] = {name: Config(name=name).override(values) for name, values in NAMED_VALUES.items()}
-"""The named configurations: stock VTA, the classic 8x8x8 GEMM core, a small machine for fuzzing, and one for
-an ECP5-85F. Each also exists with ``post=1``, for example ``vta-int8``, and with all features, for example
-``vta-npu``."""
+"""Stock VTA, the classic 8x8x8 GEMM core, a small machine for fuzzing, and one for an ECP5-85F. Each also
+exists with ``post=1``, for example ``vta-int8``, and with all features, for example ``vta-npu``."""

@@ -51,7 +51,7 @@ def from_vta(data: Mapping[str, Any], *, name: str = "custom") -> Config:
     for (
         key,
         names,
-    ) in _VTA_KEYS.items():  # in this order, LOG_BLOCK_IN and LOG_BLOCK_OUT override LOG_BLOCK
+    ) in _VTA_KEYS.items():  # later keys override earlier ones
         if key in data:
             values.update(dict.fromkeys(names, 1 << data[key]))
     config = Config(name=name).override(values)

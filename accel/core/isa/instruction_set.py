@@ -96,7 +96,6 @@ def class_of(opcode: int, memory: int, config: Config, *, part: int = 0) -> type
 
 
 def routes_of(cls: type[Transfer], config: Config) -> dict[int, Route]:
-    """Return a machine's routes of LOAD or STORE by memory id."""
     found = dict(cls.ROUTES)
     for variant in variants_of(config).values():
         if variant.OPCODE is cls.OPCODE and issubclass(variant, Transfer):

@@ -33,9 +33,9 @@ _TOKEN_ARROWS = {flag: "<" if flag.startswith("pop") else ">" for flag in TOKEN_
 _FIELDS_IN_MNEMONIC = {"opcode", "memory", "part", "alu_op"}
 
 Place = Callable[[str, Transfer], int]
-"""Converts a name to the ``dram_base`` of a transfer."""
+"""Converts a name to a ``dram_base``."""
 PlaceName = Callable[[Transfer], str | None]
-"""Converts the ``dram_base`` of a transfer to its name, if it has one."""
+"""Converts it back, or returns None for an address without a name."""
 
 
 def format_instruction(instruction: Instruction, place_name: PlaceName | None = None) -> str:

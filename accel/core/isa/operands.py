@@ -54,8 +54,7 @@ class Sized(Protocol):
 class StoreOperand:
     """Elements of a scratchpad of the store unit that a STORE reads.
 
-    Range checks, the order of LOADs and STOREs, and the views follow from these declarations. The datapath
-    gives the elements their meaning.
+    Range checks, the order of LOADs and STOREs, and the views follow from these declarations.
 
     Attributes:
         field: the field with the first element, plus ``offset``.
@@ -89,5 +88,4 @@ class StoreOperand:
 
 
 def factor_fields(name: str) -> tuple[str, str]:
-    """Return the names of the outer and the inner factor."""
     return f"{name}_factor_out", f"{name}_factor_in"

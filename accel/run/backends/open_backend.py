@@ -21,7 +21,7 @@ def open_backend(
 
     Args:
         name: one of :data:`BACKENDS`.
-        hardware: for ``rtl``, the machine after a reset, or None to build one. It stays open.
+        hardware: see :meth:`~accel.run.program.Program.run`.
 
     Raises:
         AccelError: an unknown backend, or options for another one.

@@ -1,4 +1,4 @@
-"""The backend ``rtl``: the hardware in simulation."""
+"""The backend ``rtl``."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -146,7 +146,7 @@ def run_on_hardware(
 
 
 def copy_contents(pads: Scratchpads, contents: Contents) -> None:
-    """Copy :meth:`~accel.hw.engines.engine_driver.Engine.peek`'s result into scratchpads."""
+    """Copy the result of ``Engine.peek`` into scratchpads."""
     for pad, raw in zip(pads.present, contents, strict=True):
         pads.of(pad).reshape(-1).view(np.uint8)[:] = raw.reshape(-1)
 

@@ -37,7 +37,6 @@ class Simulator(Backend):
         )
 
     def simulate(self, program: Image, dram: Dram, pads: Scratchpads, options: RunOptions) -> Simulation:
-        """As :meth:`execute`, but return the whole simulation."""
         options = options.within(program.start)
         return simulate(
             program.instructions,
