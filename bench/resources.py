@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from statistics import median_low
 from typing import Any
 
 from rich.console import Console
@@ -28,7 +27,7 @@ from accel.base.records import as_dict
 from accel.core.config import NAMED, Config, load_config
 from accel.hw.core import Core
 from accel.hw.export.nextpnr import AVAILABLE, DEVICE, NAMES, RESOURCES, SPEEDS
-from accel.hw.export.place_and_route import Design, Hop, Placement
+from accel.hw.export.place_and_route import SPEED, Design, Hop, Placement, median_placement
 from accel.operations import Operation
 
 DEFAULT = ("tiny", "ecp5", "tiny-int8", "ecp5-int8", "ecp5-npu")
@@ -48,12 +47,6 @@ Placed = dict[str, list[Placement]]
 def gops(config: Config, mhz: float) -> float:
     """Return billions of operations per second, two for each MAC."""
     return 2 * config.batch * config.block_in * config.block_out * mhz / 1000
-
-
-def middle(placements: Sequence[Placement]) -> Placement:
-    """Return the placement with the median frequency."""
-    wanted = median_low(placement.mhz for placement in placements)
-    return next(placement for placement in placements if placement.mhz == wanted)
 
 
 def signals(path: Sequence[Hop]) -> Iterator[tuple[float, str, tuple[str, ...]]]:
@@ -93,7 +86,7 @@ def whole_table(placed: Placed) -> str:
     rows = [head, _ruler(len(head))]
     for name, placements in placed.items():
         found = sorted(placement.mhz for placement in placements)
-        one = middle(placements)
+        one = median_placement(placements)
         frequency = f"{one.mhz:.1f}"
         if len(found) > 1:
             frequency += f" ({found[0]:.1f} to {found[-1]:.1f})"
@@ -144,12 +137,12 @@ def made(placements: Sequence[Placement]) -> str:
 
 def section(placed: Placed, speed: int) -> str:
     routing = {
-        name: sum(hop.ns for hop in middle(some).path if hop.kind == "routing")
+        name: sum(hop.ns for hop in median_placement(some).path if hop.kind == "routing")
         for name, some in placed.items()
     }
     text = f"Speed grade {speed}.\n\n{whole_table(placed)}\n"
     for name, placements in placed.items():
-        one = middle(placements)
+        one = median_placement(placements)
         whole = sum(hop.ns for hop in one.path)
         text += (
             f"\n## The slowest path of `{name}`\n\n"
@@ -178,8 +171,8 @@ def as_json(placed: Placed, speed: int) -> dict[str, Any]:
         "configs": [
             {
                 "name": name,
-                "mhz": middle(placements).mhz,
-                "gops": gops(load_config(name), middle(placements).mhz),
+                "mhz": median_placement(placements).mhz,
+                "gops": gops(load_config(name), median_placement(placements).mhz),
                 "placements": [as_dict(placement) for placement in placements],
             }
             for name, placements in placed.items()
@@ -239,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("configs", nargs="*", default=DEFAULT, metavar="CONFIG", help=", ".join(NAMED))
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="place with seeds 1 to N")
-    parser.add_argument("--speed", type=int, choices=SPEEDS, default=8, help="the device's speed grade")
+    parser.add_argument("--speed", type=int, choices=SPEEDS, default=SPEED, help="the device's speed grade")
     parser.add_argument(
         "--target",
         type=float,

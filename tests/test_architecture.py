@@ -60,7 +60,7 @@ MAY_IMPORT = {
     "studio": "base core image compiler run views network explore",
     "sweeps": "base core compiler hw run",
     "tuning": "base core image compiler run sim sweeps",
-    "explore": "area base core image compiler run network views benchmarks sweeps energy",
+    "explore": "area base core image compiler run network views benchmarks sweeps energy hw",
     "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio "
     "sweeps explore network deployment energy area tuning",
     "te": "compiler",

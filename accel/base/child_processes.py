@@ -87,6 +87,12 @@ def kill_programs() -> None:
             _kill(group)
 
 
+def end_programs() -> None:
+    """Kill all programs. No further one starts."""
+    _terminated.set()
+    kill_programs()
+
+
 def _kill(group: int) -> None:
     try:
         os.killpg(group, signal.SIGKILL)
@@ -94,10 +100,14 @@ def _kill(group: int) -> None:
         return
 
 
-def end_programs_on_termination() -> None:
+def end_programs_on_termination(end: Callable[[int], object] = sys.exit) -> None:
     """Let SIGTERM end this process with exit code 143, after its programs.
 
     Call it in the main thread. It changes nothing if SIGTERM is ignored or handled already.
+
+    Args:
+        end: ends the process with an exit code. Worker processes need ``os._exit``, because their pool
+            catches the exception of ``sys.exit`` and runs the next task.
     """
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return
@@ -106,6 +116,6 @@ def end_programs_on_termination() -> None:
         _terminated.set()
         for group in tuple(_groups):  # the interrupted thread may hold the lock
             _kill(group)
-        sys.exit(EXIT_TERMINATED)
+        end(EXIT_TERMINATED)
 
     signal.signal(signal.SIGTERM, terminate)

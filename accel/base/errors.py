@@ -51,6 +51,10 @@ class EngineError(AccelError):
     """An RTL engine that cannot be built or used here."""
 
 
+class DesignError(EngineError):
+    """A design that the tools cannot synthesize, place or route, or not within a time limit."""
+
+
 class HardwareError(AccelError):
     """The hardware broke a rule of the bus, refused a setting, or did not end."""
 

@@ -1,7 +1,8 @@
 """A cache of the compiler's results on disk.
 
-The key of an entry covers everything that its result depends on, with the package's source files. Several
-processes may share a folder: an entry is complete or absent, and a damaged one counts as absent.
+The key of an entry covers everything that its result depends on. For compilations that includes the package's
+source files (:func:`cache_key`). Several processes may share a folder: an entry is complete or absent, and a
+damaged one counts as absent.
 """
 
 import hashlib
@@ -31,8 +32,8 @@ _WRITES_PER_PRUNING = 64
 _TEMPORARY = ".tmp-"
 _ABANDONED_SECONDS = 3600
 """Older temporary files belong to killed processes."""
-PLAN_KIND, NETWORK_KIND, MODEL_KIND = "plans", "network", "model"
-"""Plans of a layer, a compiled network, and output about a model's file."""
+PLAN_KIND, NETWORK_KIND, MODEL_KIND, PLACEMENT_KIND = "plans", "network", "model", "placement"
+"""Plans of a layer, a compiled network, output about a model's file, and a placed and routed core."""
 _LIBRARIES = ("numpy", "onnx", "onnxruntime")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 

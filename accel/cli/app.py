@@ -37,7 +37,9 @@ COMMANDS = {
     "build-rtl": Entry(
         "accel.cli.commands.build_rtl:build_rtl", "Build the hardware model of a machine ahead."
     ),
-    "cache": Entry("accel.cli.commands.cache:cache", "Show or clear the cache of plans and networks."),
+    "cache": Entry(
+        "accel.cli.commands.cache:cache", "Show or clear the cache of plans, networks and placements."
+    ),
     "check": Entry("accel.cli.commands.check:check", "Prove that a program neither deadlocks nor races."),
     "compile": Entry(
         "accel.cli.commands.compile:compile_command", "Compile a workload or a network to a file."
@@ -102,7 +104,9 @@ COMMANDS = {
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="accel", message="%(prog)s %(version)s")
-@click.option("--no-cache", is_flag=True, help="Neither read nor write the cache of plans and networks.")
+@click.option(
+    "--no-cache", is_flag=True, help="Neither read nor write the cache of plans, networks and placements."
+)
 @click.pass_context
 def app(context: click.Context, no_cache: bool) -> None:
     """Compile, prove and simulate tensor programs for an open accelerator.

@@ -16,6 +16,7 @@ from accel.explore.exploration_snapshot import SNAPSHOT_SUFFIX, snapshot_bytes
 from accel.explore.front_page import front_page
 from accel.explore.front_picture import front_svg
 from accel.explore.objectives import format_value
+from accel.explore.placement_tasks import placement_tools
 from accel.explore.point_samplers import check_sampler
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps.executors import check_dask
@@ -52,6 +53,8 @@ def explore_command(
     check_name("executor", executor, EXECUTORS)
     spec = load_exploration(file).with_options(sampler=sampler, trials=trials, seed=seed)
     check_sampler(spec.sampler)
+    if spec.placement is not None:
+        placement_tools()  # a missing one is reported now
     if not no_picture:
         check_matplotlib()
     if executor == "dask":
@@ -75,6 +78,7 @@ def explore_command(
             max_neighbours=max_neighbours,
             simulate_front=simulate_front,
             progress=progress,
+            stage=None if progress is None else progress.describe,
             note=notes.append,
             publish=lambda now: write_atomically(targets[_POINTS], snapshot_bytes(now, is_running=True)),
         )
@@ -123,6 +127,13 @@ def _print(spec: ExplorationSpec, found: Exploration, notes: list[str]) -> None:
             rows.append((name, f"{len(points):,}; the first: {points[0].message}"))
     if found.faults:
         rows.append(("AT FAULT", f"{len(found.faults):,}; the first: {found.faults[0].message}"))
+    if found.placement is not None and found.tools is not None:
+        rows.append(
+            (
+                "placement",
+                f"{found.placed:,} cores {found.placement.describe()}; nextpnr {found.tools.nextpnr}",
+            )
+        )
     if found.check is not None:
         rows.append(("local check", found.check.describe()))
     if found.front:
@@ -133,7 +144,7 @@ def _print(spec: ExplorationSpec, found: Exploration, notes: list[str]) -> None:
 def _front_table(found: Exploration) -> TextTable:
     text = TextTable(box=None, pad_edge=False, title=found.title, title_justify="left")
     fields = list(found.space.domains)
-    for heading in (*(one.name for one in found.objectives), *fields):
+    for heading in (*(one.label for one in found.objectives), *fields):
         text.add_column(heading, justify="right")
     for point in found.front[:_SHOWN]:
         values = [format_value(point.objectives[one.name]) for one in found.objectives]

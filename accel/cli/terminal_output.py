@@ -5,12 +5,15 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 
 from accel.cli.stdout import write
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _PIPE_WIDTH = 10_000
 """Larger than any line."""
@@ -63,10 +66,25 @@ def busy(what: str) -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(f"{what}: {text}")
 
 
+class ProgressBar:
+    """A bar on the terminal. Call it with the completed and the total amount."""
+
+    def __init__(self, bar: "Progress", title: str) -> None:
+        self._bar = bar
+        self._title = title
+        self._task = bar.add_task(title, total=None)
+
+    def __call__(self, done: int, total: int) -> None:
+        self._bar.update(self._task, completed=done, total=total)
+
+    def describe(self, stage: str) -> None:
+        """Show the current stage after the title."""
+        self._bar.update(self._task, description=f"{self._title}: {stage}" if stage else self._title)
+
+
 @contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a progress bar on a terminal. Yield a function of completed and total amount, or None in a
-    pipe."""
+def progress_bar(title: str) -> Iterator[ProgressBar | None]:
+    """Show a progress bar, but only on a terminal. Yields None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -87,5 +105,4 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield ProgressBar(bar, title)

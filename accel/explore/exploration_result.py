@@ -12,12 +12,15 @@ from msgspec import Struct
 from accel.core.config import Config
 from accel.explore.exploration_tasks import Timing, Workload
 from accel.explore.machine_figures import machine_figures
-from accel.explore.objectives import MEASURED_FIGURES, Objective, measured_figures
+from accel.explore.objectives import MEASURED_FIGURES, Objective, measured_figures, objectives_of
 from accel.explore.pareto_front import Losses, dominates, pareto_front
+from accel.explore.placement_tasks import PlacementOptions, ToolVersions
 from accel.explore.search_space import Space, Values
+from accel.hw.export.nextpnr import DEVICE
 from accel.sweeps.sweep_table import Table
-from accel.sweeps.task_figures import Figures
+from accel.sweeps.task_figures import FREQUENCY, Figures
 
+_ERROR_FIGURES = ("error", "message")
 Status = Literal["measured", "infeasible", "failed"]
 Origin = Literal["base", "sampler", "neighbour"]
 
@@ -29,6 +32,7 @@ class Point(Struct, frozen=True, kw_only=True):
         config: the machine, or None if impossible or excluded by a constraint.
         status: ``infeasible`` violates a constraint or limit, ``failed`` does not fit a workload.
         measured: figures by workload.
+        placement: figures of the placement, empty if the machine is not placed.
         objectives: values by name, for measured points.
         losses: objectives to minimize.
         origin: ``neighbour`` for points of the local check.
@@ -40,6 +44,7 @@ class Point(Struct, frozen=True, kw_only=True):
     status: Status
     message: str | None = None
     measured: Mapping[str, Figures] = msgspec.field(default_factory=dict)
+    placement: Figures = msgspec.field(default_factory=dict)
     objectives: Mapping[str, float] = msgspec.field(default_factory=dict)
     losses: Losses = ()
     origin: Origin = "sampler"
@@ -88,6 +93,8 @@ class Exploration:
         base: the base machine, for comparison, inside or outside of the space.
         end: why the sampler ended.
         simulated: simulated figures of the front by workload, if requested.
+        placement: how machines are placed, or None.
+        tools: versions of the tools that placed them.
     """
 
     title: str
@@ -102,6 +109,8 @@ class Exploration:
     end: str
     check: LocalCheck | None
     simulated: Mapping[Values, Mapping[str, Figures]] = field(default_factory=dict)
+    placement: PlacementOptions | None = None
+    tools: ToolVersions | None = None
 
     @cached_property
     def measured(self) -> tuple[Point, ...]:
@@ -115,6 +124,19 @@ class Exploration:
         for index in best:
             distinct.setdefault(self.measured[index].losses, self.measured[index])
         return tuple(sorted(distinct.values(), key=lambda one: one.losses))
+
+    @cached_property
+    def known_objectives(self) -> dict[str, Objective]:
+        """All figures that could be objectives, by name."""
+        return objectives_of(self.workloads)
+
+    @property
+    def placed(self) -> int:
+        """Machines with different hardware that are placed and routed."""
+        points = [*self.points, self.base]
+        return len(
+            {one.config.hardware for one in points if one.config is not None and FREQUENCY in one.placement}
+        )
 
     def is_on_front(self, point: Point) -> bool:
         return point.values in self._front_values
@@ -163,6 +185,13 @@ class Exploration:
             figures |= {f"{figure}:{name}": measured.get(figure) for figure in measured_figures(self.timing)}
         for name, simulated in self.simulated.get(point.values, {}).items():
             figures |= {f"simulated_{figure}:{name}": simulated.get(figure) for figure in MEASURED_FIGURES}
+        if FREQUENCY in point.placement:
+            figures |= {name: value for name, value in point.placement.items() if name not in _ERROR_FIGURES}
+            figures |= {
+                name: one.value(point.config, point.measured, point.placement)
+                for name, one in self.known_objectives.items()
+                if one.source == "placement" and point.config is not None
+            }
         return {
             "point": number,
             "status": point.status,
@@ -190,11 +219,13 @@ class Exploration:
             "seed": self.seed,
             "space_size": self.space.size,
             "objectives": [one.name for one in self.objectives],
+            "units": {one.name: one.unit for one in self.objectives},
             "limits": dict(self.space.limits),
             "measured": len(self.measured),
             "infeasible": len(self.infeasible),
             "failed": len(self.failed),
             "end": self.end,
+            "placement": self._placement_dict(),
             "base": {
                 "name": self.space.base_name,
                 "status": self.base.status,
@@ -215,6 +246,19 @@ class Exploration:
                 row | {"commands": self.commands(one) if one.config is not None else []}
                 for row, one in zip(self.table.rows, self.points, strict=True)
             ],
+        }
+
+    def _placement_dict(self) -> dict[str, Any] | None:
+        if self.placement is None or self.tools is None:
+            return None
+        return {
+            "device": DEVICE,
+            "seeds": self.placement.seeds,
+            "target": self.placement.target,
+            "time_limit": self.placement.time_limit,
+            "yosys": self.tools.yosys,
+            "nextpnr": self.tools.nextpnr,
+            "placed": self.placed,
         }
 
 

@@ -36,7 +36,14 @@ def page_data(exploration: Exploration) -> dict[str, Any]:
     ]
     if len(exploration.workloads) == 1 and exploration.workloads[0].weight == 1:
         others = [one for one in others if one.partition(":")[0] not in objectives]
-    axes = list(dict.fromkeys([*objectives, *others, *MACHINE_FIGURES, *exploration.space.domains]))
+    placed = (
+        [name for name, one in exploration.known_objectives.items() if one.source == "placement"]
+        if exploration.placement is not None
+        else []
+    )
+    if len(exploration.workloads) == 1 and exploration.workloads[0].weight == 1:
+        placed = [name for name in placed if ":" not in name]
+    axes = list(dict.fromkeys([*objectives, *placed, *others, *MACHINE_FIGURES, *exploration.space.domains]))
     base = exploration.base
     points = [
         _point_data(exploration, point, row, axes)
@@ -49,6 +56,7 @@ def page_data(exploration: Exploration) -> dict[str, Any]:
         "objectives": objectives,
         "maximized": [one.name for one in exploration.objectives if one.is_maximized],
         "axes": ["point", *axes],
+        "labels": {name: one.label for name, one in exploration.known_objectives.items() if name in axes},
         "x": "point" if x is None else x.name,
         "y": y.name,
         "fields": list(exploration.space.domains),
@@ -80,6 +88,8 @@ def exploration_facts(exploration: Exploration) -> str:
         f"{len(exploration.measured):,} measured ({exploration.timing} cycles)",
         f"{len(exploration.front):,} on the front",
     ]
+    if exploration.placement is not None:
+        parts.append(exploration.placement.describe())
     if exploration.check is not None:
         parts.append(f"local check: {exploration.check.describe()}")
     return "; ".join(parts)

@@ -75,9 +75,4 @@ def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float
 
 
 def _axis_label(objective: Objective) -> str:
-    name = objective.name.replace("_", " ")
-    return (
-        name
-        if objective.unit in ("", name) or name.endswith(objective.unit)
-        else f"{name} ({objective.unit})"
-    )
+    return objective.label.replace("_", " ")

@@ -25,9 +25,11 @@ from accel.explore.exploration_tasks import (
 )
 from accel.explore.machine_figures import MACHINE_FIGURES
 from accel.explore.objectives import Objective, check_timing, find_objectives, objectives_of
+from accel.explore.placement_tasks import DEFAULT_TIME_LIMIT, DEVICE_LIMITS, PlacementOptions
 from accel.explore.search_space import Domain, Space
 from accel.explore.space_expressions import Expression, Number
 from accel.network.model_files import is_model
+from accel.sweeps.task_figures import FREQUENCY
 
 _KEYS = (
     "title",
@@ -41,8 +43,11 @@ _KEYS = (
     "field",
     "derived",
     "limit",
+    "placement",
     "workload",
 )
+_PLACEMENT_KEYS = ("seeds", "target", "time_limit")
+_MAX_SEEDS = 1000
 _DOMAIN_KINDS = ("integers", "powers_of_two", "choices")
 _DEFAULT_TRIALS = 100
 _DEFAULT_SAMPLER = "nsga2"
@@ -58,7 +63,8 @@ class ExplorationSpec:
     Attributes:
         name: stem of file names.
         trials: machines to measure. Infeasible ones do not count.
-        limits: upper bounds by objective.
+        measured_constraints: constraints that name a figure of a measurement. Those of ``space`` need none.
+        placement: how machines are placed, or None if no objective, constraint or limit needs a frequency.
     """
 
     name: str
@@ -70,6 +76,8 @@ class ExplorationSpec:
     sampler: str = _DEFAULT_SAMPLER
     trials: int = _DEFAULT_TRIALS
     seed: int = 0
+    measured_constraints: tuple[Expression, ...] = ()
+    placement: PlacementOptions | None = None
 
     def with_options(
         self, *, sampler: str | None = None, trials: int | None = None, seed: int | None = None
@@ -133,14 +141,22 @@ def make_exploration(
     workloads = _workloads(data, folder or Path())
     if timing != "simulated" and any(isinstance(one.make, MakeModel) for one in workloads):
         raise SweepError(f'timing is {timing}, and a network is in a file; write timing = "simulated"')
-    objectives = _texts(data, "objectives", _DEFAULT_OBJECTIVES)
+    objectives = find_objectives(_texts(data, "objectives", _DEFAULT_OBJECTIVES), workloads, timing)
+    constraints = _constraints(data, workloads, timing)
+    limits = _limits(data, workloads, timing)
+    placement = _placement(data, _names_placement(objectives, constraints, limits, workloads))
+    if placement is not None:  # larger machines do not fit the device
+        limits |= {name: min(most, limits.get(name, most)) for name, most in DEVICE_LIMITS.items()}
+    known = {*SPECS, *MACHINE_FIGURES}
     spec = ExplorationSpec(
         name=name,
         title=title,
-        space=_space(data, workloads, folder or Path(), timing),
+        space=_space(data, folder or Path(), [one for one in constraints if one.names <= known], limits),
         workloads=workloads,
-        objectives=find_objectives(objectives, workloads, timing),
+        objectives=objectives,
         timing=timing,
+        measured_constraints=tuple(one for one in constraints if not one.names <= known),
+        placement=placement,
     )
     return spec.with_options(
         sampler=data.get("sampler", _DEFAULT_SAMPLER),
@@ -181,7 +197,9 @@ def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 # --- the space -------------------------------------------------------------------------------------
 
 
-def _space(data: Mapping[str, Any], workloads: Sequence[Workload], folder: Path, timing: Timing) -> Space:
+def _space(
+    data: Mapping[str, Any], folder: Path, constraints: Sequence[Expression], limits: Mapping[str, Number]
+) -> Space:
     name = data.get("config")
     if not isinstance(name, str):
         raise SweepError(
@@ -197,15 +215,23 @@ def _space(data: Mapping[str, Any], workloads: Sequence[Workload], folder: Path,
         if field in domains:
             raise SweepError(f"{field} is a field of the space and derived; give one of them")
         derived[field] = Expression(text, {*SPECS}, f"the expression of {field}")
-    known = {*SPECS, *MACHINE_FIGURES}
     return Space(
         base=machine(place).config,
         base_name=place,
         domains=domains,
         derived=derived,
-        constraints=[Expression(text, known, "the constraint") for text in _texts(data, "constraints")],
-        limits=_limits(data, workloads, timing),
+        constraints=constraints,
+        limits=limits,
     )
+
+
+def _constraints(data: Mapping[str, Any], workloads: Sequence[Workload], timing: Timing) -> list[Expression]:
+    known = {*SPECS, *objectives_of(workloads)}
+    found = [Expression(text, known, "the constraint") for text in _texts(data, "constraints")]
+    for constraint in found:
+        for name in sorted(constraint.names):
+            check_timing(name, timing)
+    return found
 
 
 def _limits(data: Mapping[str, Any], workloads: Sequence[Workload], timing: Timing) -> dict[str, Number]:
@@ -214,11 +240,52 @@ def _limits(data: Mapping[str, Any], workloads: Sequence[Workload], timing: Timi
     for name, value in _table(data, "limit").items():
         if name not in known:
             raise SweepError(f"limit has {name!r}; {nearest(name, known)}")
+        if name == FREQUENCY:
+            raise SweepError(
+                "limit has 'frequency', and a limit is the largest value; give the smallest one, as "
+                "constraints = ['frequency >= 60']"
+            )
         check_timing(name, timing)
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
             raise SweepError(f"the limit of {name} is {shown(value)}; it must be a positive number")
         found[name] = value
     return found
+
+
+def _names_placement(
+    objectives: Sequence[Objective],
+    constraints: Sequence[Expression],
+    limits: Mapping[str, Number],
+    workloads: Sequence[Workload],
+) -> bool:
+    """Whether an objective, a constraint or a limit needs a placement."""
+    placed = {name for name, one in objectives_of(workloads).items() if one.source == "placement"}
+    used = {one.name for one in objectives}.union(limits, *(one.names for one in constraints))
+    return not placed.isdisjoint(used)
+
+
+def _placement(data: Mapping[str, Any], is_needed: bool) -> PlacementOptions | None:
+    table = _table(data, "placement")
+    for key in table:
+        if key not in _PLACEMENT_KEYS:
+            raise SweepError(f"placement has {key!r}; {nearest(key, _PLACEMENT_KEYS)}")
+    if not is_needed:
+        if "placement" in data:
+            raise SweepError(
+                "the space has placement, and nothing needs the frequency; add 'frequency' or 'microseconds' "
+                "to the objectives"
+            )
+        return None
+    for key in ("target", "time_limit"):
+        value = table.get(key, 1)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+            raise SweepError(f"{key} of placement is {shown(value)}; it must be a positive number")
+    target = table.get("target")
+    return PlacementOptions(
+        seeds=check_integer("seeds of placement", table.get("seeds", 1), most=_MAX_SEEDS, error=SweepError),
+        target=None if target is None else float(target),
+        time_limit=float(table.get("time_limit", DEFAULT_TIME_LIMIT)),
+    )
 
 
 def _check_field(name: str) -> None:

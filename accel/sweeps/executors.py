@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from accel.base.child_processes import end_programs, end_programs_on_termination
 from accel.base.errors import SweepError
 from accel.base.optional_extras import not_installed
 
@@ -96,10 +97,11 @@ def without_interrupts() -> Iterator[None]:
 
 
 def start_worker() -> None:
-    """Leave interrupts to the parent process, and end with it."""
+    """Leave interrupts to the parent process, and end with it. Programs that the worker runs end first."""
     from multiprocessing import parent_process  # noqa: PLC0415  # seldom needed
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_programs_on_termination(os._exit)
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
@@ -107,6 +109,7 @@ def start_worker() -> None:
 
 def _exit_after(parent: Any) -> None:
     parent.join()
+    end_programs()
     os._exit(1)
 
 
@@ -151,6 +154,10 @@ def _dask_client(jobs: int, scheduler: str | None, timeout: float = 30) -> Itera
         raise SweepError(f"the cluster at {scheduler!r} cannot be reached: {error}") from None
     try:
         yield client
+    except BaseException:
+        if cluster is not None:  # tasks that run cannot be cancelled
+            client.run(end_programs, on_error="ignore")
+        raise
     finally:
         client.close()
         if cluster is not None:

@@ -5,10 +5,12 @@ from accel.base.json_types import shown
 
 Figure = int | float | str | None
 Figures = dict[str, Figure]
-"""By column. A run has ``error`` and ``message``, and without an error ``cycles``. A synthesis has only
-counts of cells."""
+"""By column. A run has ``error`` and ``message``, and without an error ``cycles``. A placement has
+:data:`FREQUENCY` instead of ``cycles``. A synthesis only has counts of cells."""
 
 CELLS = "cells_"
+FREQUENCY = "frequency"
+"""Of a placed machine, in MHz."""
 _TEXTS = ("error", "message")
 _LIMIT = 1 << 63
 """Tables may have 64-bit integers."""
@@ -25,7 +27,7 @@ def check_figures(figures: object) -> Figures:
             if name not in figures:
                 raise SweepError(f"figures lacks {name!r}; every run has it")
         cycles = figures.get("cycles")
-        if figures["error"] is None and not isinstance(cycles, int):
+        if figures["error"] is None and FREQUENCY not in figures and not isinstance(cycles, int):
             raise SweepError(f"cycles is {shown(cycles)}; an integer is needed of a run without error")
     return figures
 

@@ -68,7 +68,7 @@ class CallEmission:
         """By ``id`` of each box's instructions."""
 
     def clear(self) -> None:
-        """Free the caches, which refer to this object, so that no garbage collection is needed."""
+        """The caches refer to this object, and would need garbage collection."""
         for cache in (self._groups, self._instructions, self._joined):
             cache.clear()
 

@@ -11,8 +11,8 @@ token::
     load     LOAD.WGT                   load     LOAD.WGT     *
 
 The units share one bus. Before, the load unit fills all its buffers while the compute unit loads micro-ops.
-So the bias waits for the bus, and the first GEMM for the bias. After, the bias is requested first. No
-instruction moves: the wait becomes a token.
+So the bias waits for the bus, and the first GEMM for the bias. No instruction moves: the wait becomes a
+token.
 """
 
 from collections.abc import Collection

@@ -58,8 +58,7 @@ def check_room(outputs: Sequence[Tensor], config: Config) -> None:
 
 
 class DramMap(Struct):
-    """The parts of DRAM, by default page-aligned from the second page on. Instructions refer to their
-    numbers."""
+    """The parts of DRAM, by default page-aligned from the second page on."""
 
     config: Config
     parts: list[Part] = field(default_factory=list)

@@ -14,9 +14,8 @@ For a tile of 16 rows of accumulators that the next tile reuses::
                                 reset rows 12..15
                                 GEMM  rows 12..15
 
-Before, the reset waits until the whole tile is stored. After, the store unit stores rows 0..3 while the ALU
-works on rows 4..7, and the reset of rows 0..3 waits only for the first STORE. LOADs of the next tile touch no
-accumulators, and move in front of the pieces.
+The store unit stores rows 0..3 while the ALU works on rows 4..7, and the reset of rows 0..3 waits only for
+the first STORE. LOADs of the next tile touch no accumulators, and move in front of the pieces.
 """
 
 from __future__ import annotations

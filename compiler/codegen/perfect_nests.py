@@ -30,10 +30,7 @@ from accel.compiler.nest.nest import AluCall, Call, For, Guard, Node, Region, Ti
 
 
 class Box(NamedTuple):
-    """A perfect nest's iterations for fixed outer loops.
-
-    The call is skipped where one of ``margins`` is negative.
-    """
+    """A perfect nest's iterations for fixed outer loops."""
 
     ranges: Ranges
     margins: tuple[Linear, ...]

@@ -10,8 +10,7 @@ If residuals take as long to arrive as one STORE takes::
     LOAD.RES 2      STORE.ADD 1
     STORE.ADD 2     STORE.ADD 2
 
-Before, each STORE waits until its residuals arrive. After, they are in the residual queue already. The first
-STORE gets only its own residuals, so that LOADs of the first operands have the bus.
+The first STORE gets only its own residuals, so that LOADs of the first operands have the bus.
 
 STOREs that hold a residual take one element each, so their LOADs need little of the bus. These LOADs come
 first, before SETs that wait for LOADs of parameters. Those of one element, or of elements in a row, are

@@ -16,8 +16,7 @@ class EmittedProgram(Struct, frozen=True, kw_only=True):
 
     Attributes:
         resident_loads: numbers of the statements that load resident buffers.
-        load_orders: pairs of sets of statements, from ``start_after``. The first LOAD of the first set should
-            be requested after that of the second set.
+        load_orders: pairs of sets of statements, from ``Nest.load_orders``.
         waits: by position in ``emitted``, the position of an earlier instruction that must retire first
             although no data depend on it. Token insertion adds a token for each.
     """

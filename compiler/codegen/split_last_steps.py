@@ -13,8 +13,8 @@ For a last tile of four channels whose last step is split::
                                       ALU   channels 2, 3
                                       STORE channels 2, 3
 
-Before, the load unit is idle during all ALU passes of the last tile. After, it loads the weights of channels
-2 and 3 during the passes over channels 0 and 1.
+The load unit loads the weights of channels 2 and 3 during the passes over channels 0 and 1, instead of being
+idle during all passes.
 
 The pass tries to split none, 1, 2, 4 or all of the last steps, and chooses the fastest order by ``Clocks``.
 """

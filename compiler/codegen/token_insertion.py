@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.interned_sequence import Distinct
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.core.instruction_access import element_classes
-from accel.core.isa import Gemm, Instruction, Loops, Set, Transfer, Unit, changed
+from accel.core.isa import Gemm, Instruction, Loops, Set, Transfer, Unit
 from accel.core.program_conflicts import Conflicts, Numbers, Order, rows_of, scratchpad_touches
 from accel.core.scratchpad_specs import UOP, scratchpads_of
 from accel.proof.shared_dram import SharedDram
@@ -219,7 +220,7 @@ class _IndirectWaits:
     def with_flags(self, program: Distinct[Instruction], known: dict[int, Instruction]) -> Ordered:
         """Equal objects stay shared if their flags are equal.
 
-        ``known`` has instructions by number in the program and flags. New ones are added.
+        New instructions are added to ``known``, which is ``Dependences.flagged``.
         """
         at = self._carriers
         units = np.insert(self._order.units, at, int(Unit.COMPUTE))
@@ -234,7 +235,7 @@ class _IndirectWaits:
         for key in keys.tolist():
             if key not in known:
                 one = every[key >> len(_FLAGS)]
-                known[key] = changed(one, _FLAGS_SET[key & mask]) if key & mask else one
+                known[key] = replace(one, **_FLAGS_SET[key & mask]) if key & mask else one
         flagged = [known[key] for key in keys.tolist()]
         sources = np.insert(np.arange(len(program), dtype=np.int32), at, CARRIER)
         return Ordered(Distinct.chosen(flagged, which), sources)

@@ -49,11 +49,9 @@ class PostOp(AbstractRecord, frozen=True):
         return tuple(part for part in field_values(self).values() if isinstance(part, Expr))
 
     def elements(self) -> list[Read]:
-        """Return the tensor elements that it reads."""
         return [read for part in self.parts() for read in reads(part)]
 
     def rewritten(self, change: Callable[[Expr], Expr]) -> PostOp:
-        """Return the operator with its expressions changed."""
         held = {name: change(part) for name, part in field_values(self).items() if isinstance(part, Expr)}
         return replace(self, **held) if held else self
 
@@ -226,9 +224,9 @@ class StoreLookUp(LookUp, frozen=True):
 
 
 class StoreCombination(PostOp, frozen=True):
-    """The store unit's function of a requantized value and a residual.
+    """Apply ``FUNCTION`` to a requantized value and a residual.
 
-    The fields are the residual (int8 or uint8) and then the settings of ``FUNCTION``.
+    The fields are the residual (int8 or uint8) and then the settings.
     """
 
     FUNCTION: ClassVar[type[IntegerPairFunction]]

@@ -60,8 +60,7 @@ class Addition(Struct, frozen=True, kw_only=True):
         multipliers: one for each operand, 31 bits, unsigned.
         shift: 0 to 41.
         offset: 41 bits, signed.
-        zero: added after the shift: the sum's zero point, or one less where the offset compensates, because
-            halves are rounded to even before.
+        zero: added after the shift: the sum's zero point, or, if that is odd, possibly one less.
         differences: pairs of values, of 65,536, whose sum differs from the floating-point sum.
     """
 
@@ -188,7 +187,6 @@ class IntegerRequantized(Function, frozen=True):
     Attributes:
         value: int32.
         bias, scale: int32, of the value's channel. The scale is a word of :func:`scale_words`.
-        zero, low, high: the result's zero point and bounds.
     """
 
     NAME: ClassVar[str] = "requantize"

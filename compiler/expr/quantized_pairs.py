@@ -32,8 +32,7 @@ class Combination(ABC):
 
     @property
     @abstractmethod
-    def differences(self) -> int:
-        """Pairs of values with other results in integers than in floating point."""
+    def differences(self) -> int: ...
 
     @abstractmethod
     def integers(self) -> dict[str, Any]: ...
@@ -43,8 +42,7 @@ class Combination(ABC):
         """Compute the function as the store unit does."""
 
     @abstractmethod
-    def float_table(self) -> Array:
-        """All results in floating point: ``[left value, right value]``."""
+    def float_table(self) -> Array: ...
 
     def values(self, left: Array, right: Array) -> Array:
         if self.differences:

@@ -69,10 +69,7 @@ def float_multiply(
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizedProduct(Combination):
-    """A product of two quantized tensors, with ``multiplication``'s integers.
-
-    The order is ``apart`` if the operands are dequantized first, otherwise as QLinearMul.
-    """
+    """A product of two quantized tensors, with ``multiplication``'s integers."""
 
     left: Quantization
     right: Quantization

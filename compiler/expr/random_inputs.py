@@ -94,10 +94,7 @@ def _largest_variance(outputs: Sequence[Tensor]) -> float:
 
 def _estimate_variances(outputs: Sequence[Tensor], variance: float) -> tuple[dict[Tensor, float], bool]:
     """Return each tensor's variance if int8 inputs have ``variance``, and whether values seldom exceed
-    bounds.
-
-    An int32 input gets the variance of the value that it is combined with first.
-    """
+    bounds."""
     variances: dict[Tensor, float] = {}
     estimate = _VarianceEstimate(variances)
     for tensor in producers(outputs):

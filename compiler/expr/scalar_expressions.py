@@ -87,8 +87,6 @@ class Expr:
 
 
 class Const(Expr, Struct, frozen=True):
-    """An int32 constant."""
-
     value: int
 
 
@@ -130,8 +128,6 @@ class Cast(Expr, Struct, frozen=True):
 
 
 class Read(Expr, Struct, frozen=True):
-    """An element of a tensor."""
-
     tensor: Operand
     indices: tuple[Expr, ...]
 

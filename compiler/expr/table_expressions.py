@@ -31,7 +31,7 @@ class LookedUp(Function, frozen=True):
     """An entry in place of an int8 or uint8 value: ``entries[value & 255]``.
 
     Attributes:
-        entries: 256 bytes. Entry 255 is the result of -1 or 255.
+        entries: 256 bytes.
         to: int8 or uint8, the type of the results.
     """
 
@@ -66,8 +66,6 @@ class LookedUp(Function, frozen=True):
 
 
 class TableEntry(Function, frozen=True):
-    """Entry ``index`` of a table."""
-
     NAME: ClassVar[str] = "entry"
 
     index: Expr

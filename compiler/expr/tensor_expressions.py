@@ -135,8 +135,6 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Placeholder:
-    """A tensor that the user provides."""
-
     name: str
     shape: tuple[int, ...]
     dtype: Dtype
@@ -379,7 +377,7 @@ _MAGNITUDES = {"int8": 1 << 7, "uint8": 1 << 8, "int16": 1 << 15, "int32": 1 << 
 
 
 def magnitude(tensor: object) -> int:
-    """The largest magnitude of a tensor's values. Values minus a zero point have 9 bits."""
+    """Values minus a zero point have 9 bits."""
     assert isinstance(tensor, Tensor)
     if tensor.dtype == "int16":
         return 1 << 8 if centered_of(tensor) is not None else 1 << 15
@@ -428,7 +426,6 @@ def _unguarded(expr: Expr) -> Expr:
 def guarded_reads(
     expr: Expr, around: tuple[Condition, ...] = ()
 ) -> Iterator[tuple[Read, tuple[Condition, ...]]]:
-    """All reads, each with the conditions of its guards."""
     if isinstance(expr, Guarded):
         yield from guarded_reads(expr.value, around + expr.conditions)
     elif isinstance(expr, Read):

@@ -30,7 +30,7 @@ def compile_mapped(
 
     Args:
         constants: inputs of the mapping's ``source`` with known values.
-        like: the program of an operator that differs only in scales of quantization, with the same mapping.
+        like: as in ``compile_schedule``, with the same mapping.
     """
     source = mapping.source
     options = Options(workload=source.name, parameters=source.parameters)

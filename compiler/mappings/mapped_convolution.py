@@ -1,6 +1,5 @@
-"""A convolution with split axes: the remaining operator, and the views of its tensors.
+"""A convolution with split axes (``window_axes``): the remaining operator, and the views of its tensors.
 
-Strips join the batch, input positions the input channels, and positions within a block the output channels.
 If no axis remains, the operator is a matrix product.
 """
 

@@ -1,4 +1,4 @@
-"""Copies between DRAM and scratchpads: one ``dma_copy2d`` for the inner loops of a stage."""
+"""Calls that copy between DRAM and scratchpads."""
 
 from __future__ import annotations
 

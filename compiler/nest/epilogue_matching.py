@@ -1,7 +1,4 @@
-"""A user's elementwise expressions as lists of ``epilogue_operators``, which change an accumulator in place.
-
-Operators declare such lists themselves.
-"""
+"""A user's elementwise expressions as ``epilogue_operators``, which change an accumulator in place."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce

@@ -1,4 +1,4 @@
-"""Reset and bias in one pass over the accumulators instead of two.
+"""Reset and bias in one pass over the accumulators.
 
 docs/explain/how-schedules-are-chosen.md shows both forms, and explains why their results are equal. The host
 subtracts the offset when it packs the bias. It clips a bias that saturates every output, and refuses one that

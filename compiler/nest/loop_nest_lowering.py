@@ -1,4 +1,4 @@
-"""From a schedule to its loop nest: loops around scalar statements."""
+"""From a schedule to its loop nest."""
 
 from __future__ import annotations
 

@@ -84,8 +84,7 @@ class Region(Struct, frozen=True):
         )
 
 
-class Node:
-    """Base class of the nodes of a nest."""
+class Node: ...
 
 
 class For(Node, Struct, frozen=True):
@@ -117,8 +116,6 @@ class Assign(Node, Struct, frozen=True):
 
 
 class ZeroRegion(Node, Struct, frozen=True):
-    """For example, the sums of a tile."""
-
     region: Region
 
 
@@ -197,8 +194,6 @@ class ConstantParameters(HostConstant, frozen=True):
 
 
 class ConstantTable(HostConstant, frozen=True):
-    """A table of 256 bytes."""
-
     entries: tuple[int, ...]
 
     @property
@@ -296,7 +291,7 @@ class Nest:
 
     Attributes:
         locals: all buffers except inputs and outputs.
-        refill_loops: per local buffer, the variables of the loops around its computation.
+        refill_loops: per local buffer, the loops whose iterations fill it with different content.
         sum_limits: per local buffer of sums, their largest magnitude.
         preparations: per input, how the host changes its values before it packs them.
         load_orders: pairs of local buffers. The first copy into the first one waits until one into the second

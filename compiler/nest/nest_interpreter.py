@@ -1,4 +1,4 @@
-"""Execution of loop nests with numpy, at every stage of the compiler."""
+"""Execution of loop nests with numpy."""
 
 from collections.abc import Mapping, Sequence
 from math import prod

@@ -23,11 +23,7 @@ VERIFY_AFTER_PASSES = False
 
 
 class Compilation(Struct, frozen=True, kw_only=True):
-    """A schedule during compilation, and the nest after the passes so far.
-
-    Attributes:
-        folds_bias: whether reset and bias become one pass. A constant bias out of range clears it.
-    """
+    """A schedule during compilation, and the nest after the passes so far."""
 
     schedule: Schedule
     folds_bias: bool = True

@@ -1,4 +1,4 @@
-"""Loop nests as text, at every stage of the compiler."""
+"""Loop nests as text."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

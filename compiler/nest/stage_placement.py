@@ -49,7 +49,6 @@ class Lowering:
         self.nests: dict[Stage, StageNest] = {}
         self.attachments: dict[Stage, tuple[Stage, IterVar]] = {}
         self.refill_loops: dict[Buffer, tuple[IterVar, ...]] = {}
-        """The loops whose iterations fill a buffer with different content."""
         for tensor in schedule.inputs:
             self._add_buffer(
                 tensor, tensor.shape, tuple(Range(Const(0), Const(n)) for n in tensor.shape), None

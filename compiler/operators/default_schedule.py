@@ -26,13 +26,7 @@ def find_candidates(
     *,
     quick: bool = False,
 ) -> list[Candidate[Any]]:
-    """Return promising plans, best first.
-
-    Args:
-        threads: number of virtual threads, or None for any.
-        tile: sizes in elements, for example ``{"tile_m": 64}``, clamped to the tensor's.
-        quick: see ``plan_search``.
-    """
+    """See ``Planner.candidates``."""
     check_room([workload.output], config)
     has_store_epilogue(workload, config)
     return planner_of(workload).candidates(workload, config, threads, tile or {}, quick=quick)

@@ -25,7 +25,7 @@ class ParameterKind(Enum):
     TYPE = "type"
     """int8 or uint8."""
     ORDER = "order"
-    """The order of additions in float32: left, right or apart."""
+    """See ``quantization.ORDERS``."""
     RESIDUAL_OPERATION = "residual operation"
     OPERATIONS = "operations"
     """Declared operations with their operands, as texts such as ``max=7``. The command line takes them in

@@ -15,7 +15,7 @@ OPERATORS: dict[str, Operator] = {
     operator.name: operator
     for operator in (GEMM, DENSE, CONV2D, CONV2D_TRANSPOSE, AVG_POOL2D, MAX_POOL2D, GLOBAL_AVG_POOL2D)
 }
-"""All operators by name. A new operator is a declaration in this list."""
+"""A new operator is a declaration in this list."""
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {name: operator.make for name, operator in OPERATORS.items()}
 """The function that makes each operator's workload."""

@@ -32,20 +32,16 @@ _ANY_OPERAND = placeholder((1,), "int32", name="operand")[0]
 
 
 class Epilogue(Struct, frozen=True, kw_only=True):
-    """An epilogue: bias, declared operations, arithmetic right shift, residual, ReLU, saturation, in this
-    order.
-
-    ``out = clip(max((operations(sums + bias) >> shift) + residual, 0), low, high)``
+    """An epilogue: ``out = clip(max((operations(sums + bias) >> shift) + residual, 0), low, high)``.
 
     For example, ``Epilogue(shift=3, relu=True)`` maps the sums -8, 1000 and 2000 to 0, 125 and 127.
-    ``Epilogue(operations=[("max", 100)], shift=3)`` maps them to 12, 125 and 127.
 
     Attributes:
-        bias: whether an int32 bias is added before the shift.
-        operations: operations of the ALU on the int32 sums after the bias and before the shift, in order, see
+        bias: whether there is an int32 bias.
+        operations: declared operations of the ALU on int32 values, in order, see
             :func:`~accel.compiler.ops.epilogue_operations.epilogue_operations`.
-        shift: 0..31, or None.
-        residual: whether an int8 tensor of the result's shape is added after the shift.
+        shift: arithmetic right shift by 0..31, or None.
+        residual: whether there is an int8 residual of the result's shape.
         relu: whether negative values become zero.
         clip: bounds of the saturation, by default those of int8. Without shift, residual, ReLU and clip,
             nothing saturates: the result holds the low 8 bits.
@@ -86,7 +82,6 @@ class Epilogue(Struct, frozen=True, kw_only=True):
 
     @property
     def channel_operands(self) -> int:
-        """The number of operations with an operand per channel."""
         return sum(one.reads_channels for one in self.operations)
 
     def operators(

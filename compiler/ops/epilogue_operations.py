@@ -36,7 +36,6 @@ class EpilogueOperation(Struct, frozen=True):
 
     @property
     def reads_channels(self) -> bool:
-        """Whether the operand is one value per channel."""
         return self.operand == CHANNEL
 
     def __str__(self) -> str:
@@ -44,7 +43,7 @@ class EpilogueOperation(Struct, frozen=True):
 
 
 Operations = Sequence[tuple[Operation | str, int | str] | EpilogueOperation | str] | str
-"""The argument of operators: pairs of an operation and its operand, or texts."""
+"""The argument of operators, see :func:`epilogue_operations`."""
 
 
 def epilogue_operations(value: object) -> tuple[EpilogueOperation, ...]:

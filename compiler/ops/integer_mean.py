@@ -22,7 +22,7 @@ SURE_MEAN = 93_462
 
 
 class Mean(Struct, frozen=True):
-    """The integers that turn sums into means. ``offset`` is added before the multiplication.
+    """The integers that turn sums into means.
 
     Attributes:
         factors: the multiplier for each number of values.

@@ -251,7 +251,7 @@ def _window_maximum(element: Callable[[Expr], Expr], slide: Sliding, way: int, a
     last, size = window.last, slide.size[way]
     places = {tap: simplify(axis * slide.stride[way] + tap) for tap in (window.first, *window.others)}
     start = places[window.first]
-    if not window.whole:  # the first element inside the input
+    if not window.whole:
         apart = slide.dilation[way]
         start = start + maximum(0, (apart - 1 - start) // apart) * apart
         start = maximum(0, minimum(size - 1, start))

@@ -1,9 +1,8 @@
 """Additions of quantized tensors in integers, equal to floating point for every pair of values.
 
 ONNX Runtime computes ``y = sat(rne(fma(left, l, fma(right, r, c))))`` in float32, with ``l = left_scale /
-scale``, ``r = right_scale / scale`` and ``c = zero - fma(l, left_zero, r * right_zero)``. The store unit adds
-with two multipliers, a shift and an offset (``accel.core.requantize.add``). Cutting planes find the
-multipliers with the widest offset range, see ``offset_search``.
+scale``, ``r = right_scale / scale`` and ``c = zero - fma(l, left_zero, r * right_zero)``. Cutting planes find
+the two multipliers of ``accel.core.requantize.add`` with the widest offset range, see ``offset_search``.
 """
 
 from collections.abc import Iterator

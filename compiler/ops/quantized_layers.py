@@ -50,10 +50,8 @@ class QuantizedResidual:
         sum_scale, sum_zero, sum_dtype: those of the sum or product.
         sum_clip: bounds of the sum or product, by default those of its type.
         approximate: whether pairs of values may differ from float32.
-        order: the order of float32 operations: the multiply-add of the layer's own result last (``left``),
-            that of the residual last (``right``), or ``apart``, see
-            :data:`~accel.compiler.expr.quantization.ORDERS`. For products, ``left`` and ``right`` are the
-            same.
+        order: see :data:`~accel.compiler.expr.quantization.ORDERS`. The left operand is the layer's own
+            result, the right one the residual. For products, ``left`` and ``right`` are the same.
         operation: ``add``, or ``multiply`` on machines with ``res_mul=1``.
         per_channel: whether the residual has one value per channel of each picture, as in a
             squeeze-and-excite block: its shape is ``(N, channels, 1, 1)``. This also needs ``res_mul=1``.
@@ -254,7 +252,7 @@ class Quantized:
 
     @property
     def differences(self) -> int:
-        """Pairs of values, of 65,536, whose sum or product with the residual differs from float32."""
+        """Pairs of values, of 65,536, that differ from float32."""
         if self.product is not None:
             return self.product.differences
         return 0 if self.sum is None else self.sum.addition.differences

@@ -1,9 +1,8 @@
 """Products of quantized tensors in integers, equal to floating point for every pair of values.
 
 ONNX Runtime computes ``y = sat(rne(p * factor + zero))`` in float32, with ``p = (left - left_zero) * (right -
-right_zero)`` and ``factor = left_scale * right_scale / scale``. The store unit multiplies ``p``, adds an
-offset and shifts (``accel.core.requantize.multiply``). Bisection finds the multiplier with the widest offset
-range, see ``offset_search``.
+right_zero)`` and ``factor = left_scale * right_scale / scale``. Bisection finds the multiplier of
+``accel.core.requantize.multiply`` with the widest offset range, see ``offset_search``.
 
 Most products have exact integers. The others have ties, such as 2.5, that float32 breaks in different ways:
 its two roundings lose different low bits of small and of large numbers. A larger multiplier would not help.

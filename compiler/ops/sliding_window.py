@@ -109,7 +109,6 @@ def window(data: Tensor, slide: Sliding, skip: int = 1) -> Tensor:
 
 
 def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, int]:
-    """A number stands for both directions."""
     numbers = _integers(value, (1, 2), least)
     if numbers is None:
         kind = "a positive integer" if least == 1 else f"an integer from {least} on"
@@ -118,7 +117,6 @@ def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, 
 
 
 def sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Return the padding as top, left, bottom and right."""
     numbers = _integers(padding, (1, 2, 4), 0)
     if numbers is None:
         raise ShapeError(f"padding is {_text(padding)}; it must be 1, 2 or 4 integers, none negative")

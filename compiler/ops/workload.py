@@ -27,8 +27,7 @@ from accel.compiler.ops.quantized_layers import Quantized
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Workload:
-    """A computation with the arguments that made it. Equal workloads have equal computations, arguments and
-    names.
+    """A computation. Equal workloads have equal computations, arguments and names.
 
     Attributes:
         name, parameters: the function that made it, and its arguments as plain data.
@@ -72,7 +71,7 @@ class Workload:
 
     @property
     def channel_tensors(self) -> tuple[Tensor, ...]:
-        """The tensors with one int32 value per channel: the bias, then :attr:`operands`."""
+        """The bias, if any, then :attr:`operands`."""
         return self.operands if self.bias is None else (self.bias, *self.operands)
 
     @property
@@ -143,7 +142,7 @@ def gemm(
 
     Args:
         M, N, K: sizes, at least 1.
-        batch: the number of pairs of matrices, or None for one pair without that dimension.
+        batch: None for one pair without that dimension.
         bias: add an int32 tensor ``bias`` of shape (N,).
         residual: add an int8 tensor ``residual`` of the shape of C.
         relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
@@ -201,8 +200,7 @@ def dense(
 ) -> Workload:
     """Return a fully connected layer: ``out = data @ weight.T`` with an epilogue.
 
-    ``data`` is int8 (N, IC), ``weight`` int8 (OC, IC), ``out`` int8 (N, OC). For example, ``dense(1, 512,
-    1000)`` has outputs (1, 1000).
+    ``data`` is int8 (N, IC), ``weight`` int8 (OC, IC), ``out`` int8 (N, OC).
 
     Args:
         N: batch size.

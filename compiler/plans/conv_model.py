@@ -138,7 +138,7 @@ class ConvShape(SumShape, frozen=True, kw_only=True, dict=True):
 class DepthwiseShape(ConvShape, frozen=True, kw_only=True, dict=True):
     """A depthwise convolution by depthwise MACs, which multiply a whole row of the kernel in one slot.
 
-    A row counts as one tap with ``extra_taps`` more columns. Products with padding are executed.
+    A row counts as one tap with ``extra_taps`` more columns.
     """
 
     extra_taps: int

@@ -24,7 +24,7 @@ class ConvPlan(Struct, frozen=True, kw_only=True):
         channels: blocks of output channels in a tile.
         depth: blocks of input channels in a step of the sum.
         kernel_rows: rows of the kernel in a step.
-        outer: the outermost loop over tiles, see ``OUTER_LOOPS`` in ``plan_table``.
+        outer: see ``OUTER_LOOPS`` in ``plan_table``.
         bias_resident: whether the bias of all channels stays in accumulators, as do operands of operations.
         batches: blocks of the batch in a tile.
         residual_product: whether the load unit loads the residual and the GEMM core adds it, instead of the

@@ -81,7 +81,6 @@ def _check_residual(epilogue: Quantized, name: str, config: Config) -> None:
 
 
 def has_channel_residual(workload: Workload) -> bool:
-    """Return whether the residual has one value for the several pixels of each channel."""
     residual = workload.residual
     return residual is not None and residual.shape != workload.output.shape
 

@@ -1,4 +1,4 @@
-"""Features of matrix products: one tap, and either operand may be transposed."""
+"""Features of matrix products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from accel.core.config import Config
 
 
 class GemmShape(SumShape, frozen=True, kw_only=True):
-    """A matrix product in blocks of the GEMM core: ``rows`` are its rows, ``channels`` its columns.
+    """A matrix product in blocks of the GEMM core.
 
     Attributes:
         has_two_zeros: whether both operands have zero points. Then all steps have the same number of blocks,

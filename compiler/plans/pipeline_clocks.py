@@ -172,8 +172,7 @@ class ActiveClocks:
     def wait_for_last_piece(self, sets: IntArray, piece_cycles: FloatArray) -> None:
         """Let the end of a tile's first computation wait until the previous tile is stored.
 
-        ``piece_cycles`` are those of the computation that needs the last piece, plus the response to its
-        write.
+        ``piece_cycles`` is as in ``StepResources``.
         """
         self.stored.take(sets, out=self._arrival, mode="clip")
         self._arrival += piece_cycles

@@ -92,7 +92,7 @@ class StepTable(Struct):
 
 
 class PlanWork(Struct, frozen=True, kw_only=True):
-    """The work of each plan, one array element per plan.
+    """The work of each plan.
 
     Attributes:
         period: steps after which the same kinds of steps repeat with another tile.
@@ -133,8 +133,4 @@ class StepModel(Protocol):
     def plan_work(self) -> PlanWork: ...
 
     def steps(self, numbers: IntArray, plans: IntArray) -> StepTable:
-        """Return the work of steps.
-
-        ``numbers`` has shape (steps, plans). Numbers beyond a plan's last step do not exist. ``plans`` are
-        indices into the table.
-        """
+        """``numbers`` has shape (steps, plans). ``plans`` are indices into the table."""

@@ -72,8 +72,8 @@ def check_threads_fit(
 ) -> None:
     """Raise a ScheduleError if no plan has the requested number of virtual threads, or any if it is None.
 
-    If a plan ``fits`` with some threads, plans with fewer threads exist. ``smallest_needs`` are the elements
-    of each scratchpad that the smallest tiles need.
+    If a plan ``fits`` with some threads, plans with fewer threads exist. ``smallest_needs`` is as in
+    ``plan_space``.
     """
     if fits(threads or 1):
         return

@@ -88,10 +88,10 @@ class Planner(Struct, Generic[ShapeT, PlanT], frozen=True, kw_only=True):
         *,
         quick: bool = False,
     ) -> list[Candidate[PlanT]]:
-        """Return the most promising plans, best first, as :attr:`find`.
+        """Return the candidates of :attr:`find`.
 
-        ``tile`` has sizes in elements by :attr:`TileSide.key`, clamped to the tensor's. Raise a ScheduleError
-        if no plan has them.
+        ``tile`` has sizes in elements by :attr:`TileSide.key`, for example ``{"tile_m": 64}``. Raise a
+        ScheduleError if no plan has them.
         """
         threads = None if threads is None else check_threads(threads)
         fixed = self.tile_blocks(tile, workload.name, config)

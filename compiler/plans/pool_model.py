@@ -58,7 +58,7 @@ class PoolShape(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def identity_product_choices(self) -> tuple[bool, ...]:
-        """Whether plans may copy elements into accumulators by products with an identity matrix."""
+        """Possible values of ``PoolPlan.identity_products``."""
         slide = self.slide
         windows = zip(slide.kernel, slide.stride, slide.dilation, strict=True)
         is_dense = all(size > 1 and size >= stride and dilation == 1 for size, stride, dilation in windows)

@@ -19,8 +19,7 @@ class PoolPlan(Struct, frozen=True, kw_only=True):
     Attributes:
         rows, columns: size of a tile of the output, which belongs to one block of the batch.
         thread_axis: the direction of the neighbouring tiles that threads compute.
-        identity_products: whether the load unit loads elements and the GEMM core copies them into
-            accumulators. Otherwise the compute unit loads them there.
+        identity_products: whether products with an identity matrix copy elements, see ``pool_schedule``.
     """
 
     channels: int
@@ -32,7 +31,7 @@ class PoolPlan(Struct, frozen=True, kw_only=True):
 
 
 class PoolTable(NamedTuple):
-    """Plans of max pooling, one array per attribute. All of them use products, or none."""
+    """One array per attribute. All plans use products, or none."""
 
     channels: IntArray
     rows: IntArray

@@ -67,7 +67,6 @@ class PoolSizes:
         return np.where(self.table.along_rows, self.row_tiles, self.channel_tiles)
 
     def has_work_for_threads(self, threads: int | None) -> BoolArray:
-        """Without ``threads``, there must be work for two."""
         needed = 2 if threads is None else threads
         has_work = (self.table.threads <= self.config.token_limit) & (self.threaded_iterations >= needed)
         return np.where(self.table.threads == 1, ~self.table.along_rows, has_work)

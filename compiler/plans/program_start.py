@@ -19,7 +19,7 @@ _FIXED_INSTRUCTIONS = 3
 
 
 class ProgramStart:
-    """Cycles in which units and the read port become free for the first step, one array element per plan.
+    """Cycles in which units and the read port become free for the first step.
 
     Attributes:
         late_acc_beats: beats of the compute unit's LOADs after the first, if they follow the operands of the

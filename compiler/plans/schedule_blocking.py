@@ -90,10 +90,7 @@ def load_stage(s: Schedule, data: Tensor, scope: Scope) -> Stage:
 
 def make_resident(stage: Stage, output: Stage, loop: IterVar | None, *, prefetch: bool) -> None:
     """Keep a loading stage's data in its scratchpad, for one iteration of ``loop`` or the whole program
-    (None).
-
-    With ``prefetch``, a second buffer holds the data of the loop's next iteration.
-    """
+    (None)."""
     if loop is None:
         stage.keep_root()
     else:

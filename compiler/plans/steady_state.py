@@ -33,7 +33,6 @@ class SampledSteps(NamedTuple):
 
     Attributes:
         first: number of steps before the skipped ones, or -1 if the model executes all steps.
-        measured_from: the step from which the pace is measured.
     """
 
     first: IntArray

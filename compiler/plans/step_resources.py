@@ -1,7 +1,7 @@
 """The buffers and accumulators that steps use, and the constant times of their LOADs and STOREs.
 
-Steps refer to ``UnitClocks`` by flat index. Nobody waits for the last row of buffers, which a step without a
-LOAD fills.
+Arrays have shape (steps, plans). Steps refer to ``UnitClocks`` by flat index. Nobody waits for the last row
+of buffers, which a step without a LOAD fills.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ _LOAD_OVERHEAD = 3
 
 
 class OperandLoads(Struct, frozen=True, kw_only=True, dict=True):
-    """The operand LOADs of steps, arrays of shape (steps, plans).
+    """The operand LOADs of steps.
 
     Attributes:
         buffers: flat indices of the buffers that must be free.
         data_cycles: cycles from the first beat to the last.
         queue_cycles: how long the LOADs occupy the outstanding bursts, and the LOADs in flight, in shape
             (steps, 2, plans).
-        padding_words: zero words that the LOADs write, or None if no plan has any.
     """
 
     is_present: BoolArray
@@ -51,7 +50,7 @@ class OperandLoads(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class TileStores(Struct, frozen=True, kw_only=True, dict=True):
-    """The STOREs of steps, arrays of shape (steps, plans).
+    """The STOREs of steps.
 
     Attributes:
         startup: cycles from the last slot to the first beat, fewer if pieces are stored before that slot.
@@ -75,7 +74,7 @@ class TileStores(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class StepResources(Struct, frozen=True, kw_only=True):
-    """The buffers and accumulators of steps, arrays of shape (steps, plans).
+    """The buffers and accumulators of steps.
 
     Attributes:
         awaited_sets: flat indices of the accumulators that must be stored before the step.

@@ -81,12 +81,10 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
 
     @property
     def output_blocks(self) -> int:
-        """Blocks, or accumulator elements, of the output."""
         return self.groups * self.batches * self.channels * self.rows * self.columns
 
     @property
     def bias_blocks(self) -> int:
-        """Blocks of the bias, or of the store unit's parameters."""
         if self.epilogue_in_store:
             return 1 if self.shares_parameters else self.groups * self.channels
         return max(1, self.biases) * self.groups * self.channels
@@ -99,14 +97,14 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
 
     @property
     def gemm_slots(self) -> int:
-        """Slots of all GEMM micro-ops, the same for every plan."""
+        """Slots of all GEMM micro-ops."""
         blocks = self.groups * self.batches * self.channels * self.depth
         down, across = (int(self.tap_counts(axis)[-1, -1]) for axis in (0, 1))
         return blocks * down * across
 
     @property
     def slots(self) -> int:
-        """Slots of the compute unit, the same for every plan."""
+        """Slots of the compute unit."""
         return self.gemm_slots + self.output_blocks * self.pass_slots
 
     @property
@@ -119,7 +117,7 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
         return self.pass_slots - self.reset_passes - _RESIDUAL_AND_LATER_SLOTS
 
     def store_pace(self, config: Config) -> float:
-        """Return the cycles of a STORE's beat. Requantization takes several if it has few lanes."""
+        """Requantization takes several cycles per beat if it has few lanes."""
         return config.bus_bytes / config.lanes if self.epilogue_in_store else 1.0
 
     def residual_variants(self: SumShapeT) -> list[SumShapeT]:

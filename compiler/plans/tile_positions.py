@@ -33,7 +33,6 @@ class StepPositions:
 
     Attributes:
         exists: whether there is such a tile and step. The last round of a loop can lack some threads.
-        is_first, is_last: whether the step is its tile's first, or last.
         position, channel_round: rounds of the tile over pixels, and over channels.
         row, column, first_channel, tap: the first of the tile's rows, columns and blocks of output channels,
             and of the kernel's rows in the step. ``rows``, ``columns``, ``channels`` and ``taps`` are their

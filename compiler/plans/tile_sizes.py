@@ -28,7 +28,6 @@ class TileSizes:
         accumulators: those of all threads, without a residual's.
         identity_blocks: blocks of the identity matrix, which stay in ``wgt``.
         weights_resident, inputs_resident: whether scratchpads keep them for all steps.
-        weights_prefetched, inputs_prefetched: whether they also have a buffer for the next iteration.
         residual_inputs: ``inp`` elements of a residual, for all threads.
     """
 
@@ -73,13 +72,13 @@ class TileSizes:
         return self.buffers_fit() & self.micro_ops_fit()
 
     def micro_ops_fit(self) -> BoolArray:
-        """Return which plans' micro-ops fit their scratchpad. Only resident operands can need too many."""
+        """Only plans with resident operands can need too many."""
         if not self.table.resident.any():
             return np.full(self.acc_elements.shape, True)
         return np.asarray((self.table.resident == 0) | (self.micro_ops <= self.config.uop_depth))
 
     def buffers_fit(self) -> BoolArray:
-        """Return which plans' buffers fit the scratchpads, and their tokens the counters."""
+        """The tokens must also fit the counters."""
         fits: BoolArray = self.table.threads + self._initial_loads <= self.config.token_limit
         for name, elements in self.buffer_elements().items():
             fits = fits & (elements <= SCRATCHPADS[name].depth(self.config))
@@ -110,7 +109,6 @@ class TileSizes:
 
     @property
     def acc_elements(self) -> IntArray:
-        """Accumulator elements of the tiles of all threads. A residual there doubles the number."""
         elements: IntArray = self.accumulators * (1 + self.shape.residual_in_accumulators)
         return elements
 
@@ -200,7 +198,6 @@ class TileSizes:
         return self.table.rows * self._threads_if(self.along_rows)
 
     def has_work_for_threads(self, threads: int | None = None) -> BoolArray:
-        """Without ``threads``, there must be work for two."""
         needed = 2 if threads is None else self.table.threads
         has_work: BoolArray = np.where(
             self.table.threads == 1, self.along_channels, self.threaded_iterations >= needed

@@ -13,10 +13,7 @@ from accel.compiler.target.memory_scope import Scope
 
 
 class PlacedLoops(Loops):
-    """The loops of a stage, and the operators that place it among other stages' loops.
-
-    ``Stage`` describes the attributes.
-    """
+    """Loops with operators that place them. ``Stage`` describes the attributes."""
 
     scope: Scope | None
     attach: tuple[Self, IterVar] | None

@@ -1,8 +1,7 @@
 """Knobs: the choices that a template leaves open, and the constraints between them.
 
 A template is a function that returns a schedule, and calls :func:`knob` for each choice
-(docs/how-to/tune-a-schedule.md). Called directly, it takes the first value of each knob. :func:`run_template`
-chooses others.
+(docs/how-to/tune-a-schedule.md). :func:`run_template` chooses their values.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,7 +67,7 @@ def knob(name: str, values: Sequence[T]) -> T:
     For example, ``te.knob("tile_k", [8, 16, 32])`` is 8 if the template is called directly.
 
     Args:
-        name: name of the knob, once per template.
+        name: unique in the template.
         values: distinct numbers, texts or flags, at least one. They must not depend on other knobs.
 
     Raises:
@@ -91,7 +90,7 @@ def knob_order(name: str, items: Sequence[T]) -> tuple[T, ...]:
     "y")``.
 
     Args:
-        name: name of the knob, once per template.
+        name: unique in the template.
         items: two to seven distinct numbers or texts.
 
     Raises:
@@ -114,7 +113,7 @@ def require(condition: object, message: str) -> None:
     before the first scheduling operator save building the schedule.
 
     Raises:
-        ScheduleError: the condition is false. A search counts the point as excluded.
+        ScheduleError: the condition is false.
     """
     run = _run.get()
     if not condition and (run is None or run.excludes):

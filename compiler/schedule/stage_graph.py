@@ -57,11 +57,10 @@ from accel.core.scratchpad_specs import TABLE_BYTES
 from accel.image.packed_layout import BlockDiagonal, Interleaved, Preparation
 
 Step = dict[str, Any]
-"""One operator call as plain data: ``op`` and its arguments, with axes and stages by name."""
+"""One operator call as plain data, see ``schedule_steps``."""
 
 
 HostPacking = BlockDiagonal | Interleaved | Literal["identity", "table"]
-"""How the host makes a tensor before the program runs."""
 
 
 @dataclass(eq=False)
@@ -81,7 +80,7 @@ class Stage(PlacedLoops):
         is_resident: whether copied data stay in the scratchpad across iterations of the loop in ``attach``.
         prefetches: whether a second buffer set receives the data of the next iteration of ``resident_at``.
         starts_after: the stage whose first copy is issued before this stage's.
-        host_packing: how the host makes the tensor, or None if the machine does.
+        host_packing: how the host makes the tensor before the run, or None if the machine does.
         preparation: an input that the host changes before the run, and how.
         tensorized: the outermost loop that an intrinsic replaces, and the intrinsic.
         unrolled, threads: the unrolled loops, and the loops over virtual threads.
@@ -182,8 +181,8 @@ class Stage(PlacedLoops):
                 for c in range(1):                      for c in range(16):
                     S[o] += A[o+c] * W[o][c]                S[o] += A[o//16*16+c] * W_wide[o][c]
 
-        The host packs W as wide weights: ``W_wide[o][c] = W[o][c-o%16]`` for c within the group, otherwise 0.
-        They stay in DRAM, outside all loops.
+        The host packs W as wide weights, outside all loops: ``W_wide[o][c] = W[o][c-o%16]`` for c within the
+        group, otherwise 0.
 
         Args:
             axis: the reduce axis within a group.
@@ -303,7 +302,7 @@ class Stage(PlacedLoops):
             for o in range(64):                     for o in range(64):
                 C[o] = requantized(S[o] + bias[o])      C[o] = requantize(S[o], par[o][0], par[o][1])
 
-        The parameters stay in DRAM, outside all loops. ``cache_read`` loads them into ``par_buffer``.
+        ``cache_read`` loads the parameters from DRAM into ``par_buffer``.
 
         Args:
             block: number of channels with parameters, if all channels have the same: no bias, and one scale.
@@ -421,7 +420,7 @@ class StageGraph:
 
     Attributes:
         stages: the stages, each after all stages that it reads.
-        steps: the operators applied so far, as plain data.
+        steps: the operators applied so far.
     """
 
     def __init__(self, outputs: Sequence[Tensor]) -> None:

@@ -51,10 +51,7 @@ def check_threads(threads: object) -> int:
 
 
 class Loops(ABC):
-    """The loops around the computation of one tensor, and the operators that only change loops.
-
-    ``Stage`` describes the attributes.
-    """
+    """The loops of a stage. ``Stage`` describes the attributes."""
 
     axis: tuple[IterVar, ...]
     leaves: list[IterVar]

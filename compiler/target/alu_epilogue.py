@@ -177,10 +177,7 @@ class Folded(Struct, frozen=True, kw_only=True):
 
 
 def folded(ops: Sequence[PostOp], sum_limit: int) -> Folded | None:
-    """Return the epilogue with reset and bias in one pass, or None.
-
-    ``sum_limit`` is the largest magnitude of a sum without bias.
-    """
+    """``sum_limit`` is the largest magnitude of a sum without bias."""
     match ops:
         case [Bias(Read() as bias), Shift(shift), Residual(_), _, _]:
             between = (-_BYTE // 2, _BYTE // 2 - 1)

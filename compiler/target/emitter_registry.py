@@ -1,6 +1,6 @@
 """Emitters by name. An emitter ``emit(target, *pointers)`` turns calls of an intrinsic into instructions.
 
-Names of the built-in ones contain the machine's geometry. Users add emitters with :func:`register_emitter`.
+Names of the built-in ones contain the machine's geometry.
 """
 
 from collections.abc import Callable, Sequence
@@ -75,8 +75,6 @@ EmitT = TypeVar("EmitT", bound=Emit)
 
 
 class Emitter(Struct, frozen=True):
-    """An emitter, and the memory scope of each pointer or None for any."""
-
     name: str
     scopes: tuple[str | None, ...]
     emit: Emit
@@ -89,7 +87,6 @@ def register_emitter(name: str, scopes: Sequence[str | None]) -> Callable[[EmitT
     """Make ``emit(target, *pointers)`` available to ``hardware_intrin(name, ...)``, as a decorator.
 
     Args:
-        name: used by lowering rules.
         scopes: the memory scope of each pointer, or None for any.
 
     Raises:
@@ -107,7 +104,7 @@ def register_emitter(name: str, scopes: Sequence[str | None]) -> Callable[[EmitT
 
 
 def find_emitter(name: str, config: Config) -> Emitter:
-    """Return the emitter of a name that may contain the machine's geometry, or raise a TensorizeError."""
+    """Raise a TensorizeError if there is none."""
     generic = name.replace(f"gemm{config.block_name}", "gemm")
     found = _REGISTERED.get(name) or _REGISTERED.get(generic)
     if found is None:

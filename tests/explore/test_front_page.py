@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from accel.explore import Exploration, explore
+from accel.explore import Exploration, exploration_runner, explore
 from accel.explore.front_page import front_page, page_data
 from accel.explore.front_picture import front_svg
+from accel.explore.placement_tasks import ToolVersions
 from tests.explore.spaces import small
+from tests.explore.worker_functions import place_by_formula
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +43,27 @@ def test_one_objective_is_drawn_over_the_number_of_points() -> None:
     assert len(found.front) == 1
     assert page_data(found)["x"] == "point"
     assert b"point" in front_svg(found)
+
+
+def test_a_page_of_placed_machines_has_units(
+    chromium: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = ToolVersions(yosys="0.1", nextpnr="0.2")
+    monkeypatch.setattr(exploration_runner, "placement_tools", lambda: tools)
+    monkeypatch.setattr(exploration_runner, "measure_placement", place_by_formula)
+    placed = explore(small(objectives=["microseconds", "frequency"]))
+    path = tmp_path / "front.html"
+    path.write_text(front_page(placed), encoding="utf-8")
+    page = chromium.new_page()
+    page.goto(path.as_uri())
+    headings = page.locator("#front th").all_text_contents()
+    assert headings[:2] == ["microseconds", "frequency (MHz)"]
+    assert headings.count("frequency (MHz)") == 1
+    assert "lut slots (LUT4)" in headings
+    assert page.locator("#chart svg > text").all_text_contents()[-2:] == ["frequency (MHz)", "microseconds"]
+    first = page.locator("#front tbody tr").first.locator("td").nth(1).inner_text()
+    assert float(first) == placed.best.objectives["frequency"]
+    page.close()
 
 
 @pytest.mark.parametrize("width", [500, 1366])

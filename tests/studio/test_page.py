@@ -224,6 +224,11 @@ def test_a_point_of_an_exploration_becomes_a_state(
         assert page.get_attribute("#tab-explore", "aria-selected") == "true"
         assert page.locator("#explore .dot").count() == len(data["points"])
         assert page.locator("#machines tbody tr").count() == len(front) + 1
+        assert page.locator("#machines th").all_text_contents() == [
+            "cycles",
+            "block rams (18 Kbit)",
+            "changes",
+        ]
         assert page.text_content("#explore .note").startswith("Running, or interrupted: ")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 

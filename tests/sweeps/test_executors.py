@@ -82,6 +82,20 @@ if __name__ == "__main__":
 """
 
 
+_SLOW_PROGRAM = """
+import sys
+from accel.base.child_processes import end_programs_on_termination, run_program
+from accel.sweeps.executors import in_processes
+
+def work(folder):
+    run_program(["sh", "-c", 'touch "$0/$$"; sleep 60; true', folder])
+
+if __name__ == "__main__":
+    end_programs_on_termination()
+    list(in_processes(work, [sys.argv[1]] * 4, 2))
+"""
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_workers_end_with_their_parent(how: signal.Signals, tmp_path: Path) -> None:
     script, seen = tmp_path / "slow.py", tmp_path / "seen"
@@ -93,6 +107,36 @@ def test_workers_end_with_their_parent(how: signal.Signals, tmp_path: Path) -> N
     process.wait(timeout=120)
     workers = [int(path.name) for path in seen.iterdir()]
     _until(lambda: not any(_alive(pid) for pid in workers))
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="POSIX process groups")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_programs_of_workers_end_with_their_parent(how: signal.Signals, tmp_path: Path) -> None:
+    """As a placement of an exploration that is interrupted."""
+    script, seen = tmp_path / "slow.py", tmp_path / "seen"
+    script.write_text(_SLOW_PROGRAM)
+    seen.mkdir()
+    process = subprocess.Popen([sys.executable, script, seen], stderr=subprocess.DEVNULL)
+    _until(lambda: len(list(seen.iterdir())) == 2)
+    process.send_signal(how)
+    process.wait(timeout=120)
+    programs = [int(path.name) for path in seen.iterdir()]
+    _until(lambda: not any(_alive(pid) for pid in programs))
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="POSIX process groups")
+def test_programs_of_an_own_cluster_end_with_an_interrupt(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    script, seen = tmp_path / "slow.py", tmp_path / "seen"
+    script.write_text(_SLOW_PROGRAM.replace("in_processes", "on_dask"))
+    seen.mkdir()
+    process = subprocess.Popen([sys.executable, script, seen], stderr=subprocess.DEVNULL)
+    _until(lambda: len(list(seen.iterdir())) == 2)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=120)
+    programs = [int(path.name) for path in seen.iterdir()]
+    _until(lambda: not any(_alive(pid) for pid in programs))
+    assert len(list(seen.iterdir())) == 2, "no further program started"
 
 
 def _alive(pid: int) -> bool:

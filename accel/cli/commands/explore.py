@@ -18,7 +18,8 @@ from accel.cli.measuring_options import folder_option, measuring_options
     "--max-neighbours",
     type=click.IntRange(0),
     metavar="N",
-    help="Most points that the local check measures; 0 turns it off.  [default: the trials, at least 100]",
+    help="Most points that the local check measures; 0 turns it off.  [default: the trials, and at least 100 "
+    "if no core is placed]",
 )
 @click.option("--simulate-front", is_flag=True, help="Also simulate the points of the front.")
 @click.option("--no-picture", is_flag=True, help="Skip the picture.")
@@ -30,7 +31,8 @@ def explore_command() -> None:
 
     SPACE.toml has the fields of the machine with their values, constraints, limits, workloads and
     objectives (docs/how-to/explore-machines.md). A sampler proposes points, and each is measured on all
-    workloads. At the end, the neighbours of the Pareto front are measured, too.
+    workloads. If an objective needs the frequency, its core is also placed and routed on an FPGA, which takes
+    minutes. At the end, the neighbours of the Pareto front are measured, too.
 
     FOLDER gets all points as CSV, the front as a page and as SVG, and a journal. 'accel studio FOLDER' shows
     the points, also while the exploration runs. After an interruption, the same command continues. The exit

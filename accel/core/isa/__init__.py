@@ -16,7 +16,6 @@ from accel.core.isa.instruction_base import (
     Finish,
     Instruction,
     Unknown,
-    changed,
     without_tokens,
 )
 from accel.core.isa.instruction_fields import Slot, class_slots, field_specs
@@ -107,7 +106,6 @@ __all__ = [
     "UopArray",
     "add_to_field",
     "alu_of",
-    "changed",
     "check_encodable",
     "class_of",
     "class_slots",

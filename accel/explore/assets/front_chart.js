@@ -13,6 +13,8 @@ function draw(parent, tag, attributes, text) {
 }
 
 const words = name => name.replaceAll("_", " ");
+/** The name of a figure with its unit, if the data has one. Files of earlier releases have none. */
+const label = (data, name) => words(data.labels?.[name] ?? name);
 const grouped = value => value === null || value === undefined ? "" :
   Number.isInteger(value) || Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(4)));
 
@@ -81,8 +83,8 @@ function drawChart(place, data, state, choose) {
     draw(svg, "path", { class: "limit", d: `M${x.place(limit)} ${MARGINS.top}V${height - MARGINS.bottom}` });
     draw(svg, "text", { class: "faint", x: x.place(limit) - 5, y: MARGINS.top + 12, "text-anchor": "end" }, `limit ${grouped(limit)}`);
   }
-  draw(svg, "text", { x: (left + width - MARGINS.right) / 2, y: height - 8, "text-anchor": "middle" }, words(state.x));
-  draw(svg, "text", { transform: `translate(13 ${(height - MARGINS.bottom + MARGINS.top) / 2}) rotate(-90)`, "text-anchor": "middle" }, words(state.y));
+  draw(svg, "text", { x: (left + width - MARGINS.right) / 2, y: height - 8, "text-anchor": "middle" }, label(data, state.x));
+  draw(svg, "text", { transform: `translate(13 ${(height - MARGINS.bottom + MARGINS.top) / 2}) rotate(-90)`, "text-anchor": "middle" }, label(data, state.y));
   drawSteps(svg, x, y, data, state);
   const order = data.points.map((_, number) => number);
   const weight = number => data.points[number].base * 2 + data.points[number].front + 4 * (number === state.now);
@@ -111,7 +113,7 @@ function drawPoint(svg, x, y, data, state, number, choose) {
     ? draw(svg, "rect", { class: kind, x: across - 5, y: up - 5, width: 10, height: 10, transform: `rotate(45 ${across} ${up})` })
     : draw(svg, "circle", { class: kind, cx: across, cy: up, r: point.front ? 5.5 : 4 });
   if (point.front || point.base) dot.setAttribute("tabindex", "0");
-  draw(dot, "title", {}, `${words(state.y)} ${grouped(point.values[state.y])}, ${words(state.x)} ${grouped(point.values[state.x])}`);
+  draw(dot, "title", {}, `${label(data, state.y)} ${grouped(point.values[state.y])}, ${label(data, state.x)} ${grouped(point.values[state.x])}`);
   dot.addEventListener("click", () => choose(number));
   dot.addEventListener("keydown", event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(number); } });
 }
@@ -131,5 +133,5 @@ function legend(data) {
   return text;
 }
 
-return { draw: drawChart, words, grouped };
+return { draw: drawChart, words, label, grouped };
 })();

@@ -3,6 +3,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const state = { x: data.x, y: data.y, log: false, now: data.points.findIndex(point => point.front) };
 const { words, grouped } = frontChart;
+const label = name => frontChart.label(data, name);
 const drawChart = () => frontChart.draw(document.getElementById("chart"), data, state, choose);
 
 /** An element with attributes and content. */
@@ -30,7 +31,7 @@ function showChosen() {
     rows.append(make("tr", {}, make("th", { scope: "row" }, words(name)), cell));
   };
   const figures = data.axes.filter(name => name !== "point" && !data.fields.includes(name));
-  for (const name of figures) add(name, grouped(point.values[name]), data.objectives.includes(name));
+  for (const name of figures) add(label(name), grouped(point.values[name]), data.objectives.includes(name));
   for (const [name, value] of Object.entries(point.simulated)) add(name, grouped(value));
   for (const name of data.fields) {
     const value = point.values[name], was = data.base[name];
@@ -58,7 +59,7 @@ function showFront() {
   const table = document.querySelector("#front table");
   const others = data.axes.filter(name => name !== "point" && !data.objectives.includes(name) && !name.startsWith("dram_bytes"));
   const names = [...data.objectives, ...others];
-  const head = make("thead", {}, make("tr", {}, ...names.map(name => make("th", { scope: "col" }, words(name)))));
+  const head = make("thead", {}, make("tr", {}, ...names.map(name => make("th", { scope: "col" }, label(name)))));
   const first = data.objectives[0], rows = make("tbody");
   const front = data.points.map((_, number) => number).filter(number => data.points[number].front);
   front.sort((one, other) => data.points[one].values[first] - data.points[other].values[first]);
@@ -74,7 +75,7 @@ function showFront() {
 
 for (const axis of ["x", "y"]) {
   const select = document.getElementById(axis);
-  select.append(...data.axes.map(name => make("option", { value: name }, words(name))));
+  select.append(...data.axes.map(name => make("option", { value: name }, label(name))));
   select.value = state[axis];
   select.addEventListener("change", () => { state[axis] = select.value; drawChart(); });
 }

@@ -568,7 +568,7 @@ function drawExploration() {
   if (!explored.points.length) { place.replaceChildren(...parts, open, input); return; }
   const chart = make("figure", { class: "front-chart", "aria-label": "measured machines" });
   const axis = name => make("label", {}, name === "x" ? "across " : "up ", choice(name === "x" ? "horizontal axis" : "vertical axis",
-    explored.axes.map(one => [front.words(one), one]), axes[name], value => { axes[name] = value; drawExploration(); }));
+    explored.axes.map(one => [front.label(explored, one), one]), axes[name], value => { axes[name] = value; drawExploration(); }));
   const log = make("input", { type: "checkbox" });
   log.checked = axes.log;
   log.addEventListener("input", () => { axes.log = log.checked; drawExploration(); });
@@ -612,7 +612,7 @@ function frontTable() {
     row.addEventListener("keydown", event => { if (event.key === "Enter") openPoint(number); });
     return row;
   });
-  const head = make("tr", {}, ...explored.objectives.map(name => make("th", { class: "number", scope: "col" }, front.words(name))), make("th", { scope: "col" }, "changes"));
+  const head = make("tr", {}, ...explored.objectives.map(name => make("th", { class: "number", scope: "col" }, front.label(explored, name))), make("th", { scope: "col" }, "changes"));
   return make("div", { class: "wide" }, make("table", { id: "machines" }, make("thead", {}, head), make("tbody", {}, ...rows)));
 }
 

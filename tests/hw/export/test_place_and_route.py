@@ -18,7 +18,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from accel.base import child_processes
-from accel.base.errors import EngineError
+from accel.base.errors import DesignError, EngineError
 from accel.base.records import as_dict
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.scratchpads import UNORDERED
@@ -265,9 +265,15 @@ def test_tools_that_fail_or_are_missing_say_so(tmp_path: Path, monkeypatch: pyte
     script = tmp_path / "fails"
     script.write_text("#!/bin/sh\nsleep 0.1\necho went wrong >&2\nexit 3\n")
     script.chmod(0o755)
-    with pytest.raises(EngineError, match=r"^fails failed: went wrong$"):
+    with pytest.raises(DesignError, match=r"^fails failed: went wrong$"):
         yowasp_tools.run_tool(script, [], tmp_path, lambda: looks.append(1))
     assert looks
+    script.write_text("#!/bin/sh\nkill -9 $$\n")
+    with pytest.raises(
+        EngineError, match=r"^fails was ended by signal 9; there may be too little memory$"
+    ) as end:
+        yowasp_tools.run_tool(script, [], tmp_path)
+    assert not isinstance(end.value, DesignError), "the design is not the reason"
     (tmp_path / "text").write_text("no program")
     (tmp_path / "text").chmod(0o755)
     with pytest.raises(EngineError, match=r"^text cannot be run: Exec format error$"):
@@ -321,7 +327,7 @@ def test_a_target_out_of_reach_is_lowered(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(design, "synthesize", lambda _: Path("netlist.json"))
     (tmp_path / f"queue-{design.key}").mkdir()
     least = 0.0
-    with pytest.raises(EngineError, match=r"^not even 40 MHz are reached; ask for less$"):
+    with pytest.raises(DesignError, match=r"^not even 40 MHz are reached; ask for less$"):
         design.place(1, notes.append)
     assert asked[:2] == [84.0, 82.32]
     assert asked[-1] >= 1.05 * 40 > asked[-1] * 0.98
@@ -408,7 +414,7 @@ def test_other_failures_are_reported_immediately(tmp_path: Path) -> None:
 def test_seeds_placed_at_a_time_have_one_synthesis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[Path] = []
 
-    def synthesize(yosys: Path, arguments: Sequence[str], folder: Path) -> None:
+    def synthesize(yosys: Path, arguments: Sequence[str], folder: Path, watch: object) -> None:
         runs.append(folder)
         sleep(0.05)
         for name in ("stat.json", "netlist.json"):
