@@ -31,7 +31,7 @@ _RANDOM_SPREAD = 1.0
 
 
 class TensorDifference(Struct, frozen=True, kw_only=True):
-    """The comparison of one node's result, computed by both sides from the same operands.
+    """The comparison of one node's result.
 
     Attributes:
         differing: values that differ by more than the tolerance.

@@ -1,13 +1,11 @@
 """Operators of a float network in forms that become integer layers of the machine when quantized.
 
+docs/how-to/run-an-onnx-network.md lists most of them. Two more:
+
 | operator | becomes |
 |---|---|
-| Add of a number per channel, or BatchNormalization, after ConvTranspose | part of its weights and bias |
-| any other BatchNormalization of pictures | a depthwise 1x1 Conv |
 | a Gemm whose third operand is no constant, as in a cell of an LSTM | a Gemm and an Add |
-| Add of a vector after a MatMul with constant weights | a Gemm, between two Reshapes |
 | Mul or Div by a number after a product and moves, as in attention | part of the product's weights |
-| Max or Min with a constant number | a Clip |
 
 Float results stay the same except for rounding.
 """

@@ -30,7 +30,6 @@ class Exporter:
         self._constants: dict[str, Array] = dict(graph.constants)
         self._names = Names(graph.tensors)
         self._is_open = False
-        """Whether inputs' sizes stay open."""
 
     def model(self, outputs: Sequence[str] | None = None) -> bytes:
         helper = self._onnx.helper

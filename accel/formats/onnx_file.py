@@ -16,7 +16,6 @@ from accel.graph.graph import MAX_BYTES, MAX_NODES
 from accel.graph.graph_tensor import DTYPES, MAX_TENSOR_BYTES, Array
 
 OLDEST_OPSET = 10
-"""The first supported opset."""
 CONVERTED_OPSET = 7
 """ONNX's version converter brings these models to :data:`OLDEST_OPSET`."""
 MICROSOFT = "com.microsoft"

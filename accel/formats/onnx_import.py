@@ -37,7 +37,6 @@ def load_onnx(
 
 
 def import_model(content: bytes, *, folder: Path | None = None, batch: int | None = None) -> Graph:
-    """Without a folder, external data is refused."""
     return import_file(read_model(content, folder), batch=batch)
 
 

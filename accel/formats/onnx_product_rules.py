@@ -104,7 +104,6 @@ def _integer_product(
 
 
 def _zero_is_constant(importer: Importer, node: FileNode, place: int) -> bool:
-    """The zero point of DynamicQuantizeLinear varies."""
     return (
         place >= len(node.inputs) or not node.inputs[place] or importer.array(node.inputs[place]) is not None
     )

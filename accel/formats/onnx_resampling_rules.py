@@ -14,8 +14,7 @@ from accel.graph.foreign_operator import run_foreign
 from accel.graph.graph_tensor import Array, Shape, Tensor
 from accel.graph.movement_operators import DepthToSpace, Identity, SpaceToDepth, Take
 
-_MAX_EXACT_FLOAT32 = 1 << 24
-"""float32 represents all integers up to this one."""
+_FLOAT32_EXACT_UP_TO = 1 << 24
 
 
 @rule("DepthToSpace")
@@ -38,7 +37,6 @@ def _space_to_depth(importer: Importer, node: FileNode) -> None:
 
 @rule("Resize", "Upsample")
 def _resize(importer: Importer, node: FileNode) -> None:
-    """ONNX Runtime gives the indices of a nearest Resize."""
     check_single_output(node)
     varying = [name for name in node.reads if importer.array(name) is None]
     if node.attributes.get("mode", "nearest") != "nearest" or varying != [node.inputs[0]]:
@@ -64,7 +62,7 @@ def _nearest_indices(
     importer: Importer, node: FileNode, tensor: Tensor
 ) -> tuple[tuple[int, ...], ...] | None:
     """Run a nearest Resize on indices, and return those along each axis."""
-    if tensor.size > _MAX_EXACT_FLOAT32:
+    if tensor.size > _FLOAT32_EXACT_UP_TO:
         return None
     numbers = np.arange(tensor.size, dtype=np.float32).reshape(tensor.shape)
     model = single_result_model(importer, node, replace(tensor, dtype="float32", quantization=None))

@@ -116,7 +116,7 @@ def _session(content: bytes, *, optimized: Path | None = None, keeps_floats: boo
 
 @cache
 def saturates() -> bool:
-    """Run a sum of uint8 by int8 products to see whether it saturates on this processor."""
+    """Try whether sums saturate on this processor."""
     from onnx import TensorProto, helper  # noqa: PLC0415
 
     left, right = np.full((4, 64), 255, np.uint8), np.full((64, 16), 127, np.int8)

@@ -72,8 +72,7 @@ def quantize_onnx(
     """Quantize a float network statically, with settings for machines with ``post=1``.
 
     Weights become int8 with a scale for each output channel and zero point 0. Activations become int8 or
-    uint8 with any zero point, biases int32. Batch normalization is folded first. The errors compare the
-    quantized with the float network on the calibration data.
+    uint8 with any zero point, biases int32. Batch normalization is folded first.
 
     Args:
         path: the ONNX model, with external data in the same folder.

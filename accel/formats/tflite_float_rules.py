@@ -172,7 +172,7 @@ def emit_nodes(
     name: str,
     quantization: Quantization | None = None,
 ) -> str:
-    """Add ONNX nodes from ``x0``, ``x1`` and so on to ``y`` as one node of the graph.
+    """Add a :func:`foreign_operator`.
 
     Without a quantization, an int8 or uint8 result has scale 1 and zero point 0.
     """

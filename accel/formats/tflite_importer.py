@@ -1,6 +1,6 @@
 """Resolve tensors of a TensorFlow Lite file in both layouts, and build the graph.
 
-Files have pictures with channels last, graphs with channels first. Inputs and outputs keep the file's layout.
+Files have pictures with channels last, graphs with channels first.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -119,7 +119,6 @@ class TfliteImporter:
         self._first: dict[int, str] = {}
         """Tensors with channels first, by the file's index."""
         self._plain: dict[int, str] = {}
-        """Tensors in the file's layout."""
         self._skipped: dict[int, GraphError] = {}
         """Computed shapes that cannot be imported, with the reason."""
 

@@ -15,7 +15,7 @@ from accel.graph.quantize_values import dequantize
 _GATES = (0, 3, 1, 2)
 """The order input, forget, cell, output becomes ONNX's input, output, forget, cell."""
 _PEEPHOLES = (0, 2, 1)
-"""The order input, forget, output becomes ONNX's input, output, forget."""
+"""The same order without the cell."""
 _TANH = 4
 """In the schema."""
 

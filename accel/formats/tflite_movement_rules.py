@@ -197,7 +197,6 @@ def _batched_gather(axis: int, batch: int, indices: int, rank: int) -> Steps:
 
 @rule(2, "GATHER")
 def _gather(importer: TfliteImporter, operator: FileOperator) -> None:
-    """Few constant indices become a Concat of slices."""
     name, sizes = importer.operand(operator.inputs[0])
     axis = axis_of(int(operator.options["axis"]), len(sizes))
     indices = importer.known(operator.inputs[1])

@@ -25,7 +25,7 @@ from accel.graph.quantize_values import all_values
 
 _OPERATORS = Add | Binary | Clip | Function | Mul | Reinterpret | Requantize | Table
 _CHEAP = Clip | Requantize | Reinterpret
-"""Operators that a layer's requantization, or a scale and a bias, can compute."""
+"""A layer's requantization, or a scale and a bias, can compute functions of only these."""
 
 
 class ByteFunction(Struct, frozen=True):
@@ -58,9 +58,7 @@ def by_byte(results: Array, operand_dtype: str) -> tuple[int, ...]:
 
 
 def fold_byte_functions(graph: Graph) -> Graph:
-    """Replace functions of one byte in several operators by Tables, except for Clip and Requantize, which a
-    layer can compute.
-    """
+    """Replace functions of one byte in several operators by Tables, unless all are of :data:`_CHEAP`."""
     folded: dict[str, Node] = {}
     roots: dict[str, ByteFunction] = {}
     for node in graph.nodes:

@@ -11,8 +11,7 @@ together:
 
 Other regions stay in float32, where each operation rounds. For example, Add, Clip(0, 6) and Quantize become
 QLinearAdd if the Quantize covers 0 to 5.9, but not if it covers -1 to 7. Results differ by 1 for up to 11 of
-65,536 pairs of values with random scales, and for thousands with scales such as 0.05 and 0.1, where many sums
-lie halfway between two integers.
+65,536 pairs of values with random scales, and for thousands with scales such as 0.05 and 0.1.
 
 Found by experiment with onnxruntime 1.32.
 """
@@ -36,8 +35,7 @@ def passes_dequantize(node: Node, opaque: Collection[str]) -> bool:
     """Whether ONNX Runtime moves a Dequantize or Quantize through a node.
 
     Args:
-        opaque: results of nodes that ONNX Runtime treats otherwise than their graph operators, for example of
-            a Flatten.
+        opaque: results of nodes that ONNX Runtime treats otherwise than their graph operators.
     """
     return isinstance(node.operator, _PASSED) and node.output not in opaque
 

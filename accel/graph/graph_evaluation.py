@@ -9,11 +9,7 @@ from accel.graph.graph_tensor import Array, Tensor
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Return all tensors except constants, by name.
-
-    Raises:
-        ShapeError: an input is missing, unknown, or has another shape or dtype.
-    """
+    """Return all tensors except constants, by name."""
     return dict(evaluate_stepwise(graph, inputs))
 
 
@@ -41,7 +37,7 @@ def evaluate_operator(node: Node, operands: Sequence[Tensor], arrays: Sequence[A
 
 
 def check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the inputs in the graph's order."""
+    """Return the inputs in the graph's order, or raise a ShapeError."""
     graph.check_names(inputs=inputs)
     found = {}
     for name in graph.inputs:

@@ -26,7 +26,7 @@ class Tail(Struct, frozen=True, kw_only=True):
     outputs: tuple[str, ...]
 
     def run(self, tensors: Mapping[str, Array]) -> dict[str, Array]:
-        """Return all outputs of the network, from inputs and outputs of the graph.
+        """Return all outputs of the network.
 
         Raises:
             GraphError: ONNX Runtime is not installed or refuses the model or the values.

@@ -15,8 +15,7 @@ from accel.graph.graph_operator import Operator, operator_error, require_dtype, 
 from accel.graph.graph_tensor import QUANTIZED, Array, Shape, Tensor
 from accel.graph.window_geometry import Windows
 
-_MAX_EXACT_FLOAT32 = 1 << 24
-"""float32 represents all integers up to this one."""
+_FLOAT32_EXACT_UP_TO = 1 << 24
 _MAX_PRODUCT = 255 * 255
 """Of two bytes, each minus its zero point."""
 
@@ -128,7 +127,7 @@ class Product(Operator):
         zeros = operands[1].required_quantization.zeros_along(weights.ndim)
         shifted = data.astype(np.int32) - operands[0].scale_and_zero[1], weights.astype(np.int32) - zeros
         # float64 is always exact: no tensor has 2**53 / _MAX_PRODUCT values
-        is_exact = self.depth(operands[1]) * _MAX_PRODUCT <= _MAX_EXACT_FLOAT32
+        is_exact = self.depth(operands[1]) * _MAX_PRODUCT <= _FLOAT32_EXACT_UP_TO
         dtype = np.float32 if is_exact else np.float64
         total = exact(self.sums)(*(one.astype(dtype) for one in shifted)).astype(np.int64)
         if bias is not None:

@@ -7,7 +7,6 @@ from accel.graph.graph_tensor import Array, Tensor
 
 
 def dequantize(values: Array, tensor: Tensor) -> npt.NDArray[np.float32]:
-    """Return ``(value - zero) * scale`` in float32."""
     quantization, rank = tensor.required_quantization, values.ndim
     shifted = values.astype(np.int64) - quantization.zeros_along(rank)
     return np.asarray(shifted.astype(np.float32) * quantization.scales_along(rank))

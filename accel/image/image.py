@@ -1,5 +1,4 @@
-"""The program image and its file, see docs/reference/program-file.md. Members of the file have checksums, and
-nothing in it is executed."""
+"""The program image and its file, see docs/reference/program-file.md."""
 
 import io
 import json
@@ -39,7 +38,7 @@ RUN_FORMAT = "accel-run"
 MODEL_SUFFIXES = (".onnx", ".tflite")
 """Models of ``accel compile onnx``."""
 FORMAT_VERSION = 3
-"""Newer files are refused. Programs have the oldest possible version."""
+"""Programs have the oldest possible version."""
 
 
 def format_version(config: Config, tensors: Iterable[ImageTensor] = ()) -> int:

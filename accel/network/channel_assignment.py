@@ -1,9 +1,6 @@
 """Channel maps for the tensors of a graph, so that moves between channels move no data.
 
-docs/explain/networks.md has the reasons. For example, a Concat of 20 and 16 channels with blocks of 16:
-
-    before   Conv to 20 channels, Concat by the host, Conv of 36 channels
-    after    Conv to 32 lanes, 12 of them zero; Concat of whole blocks; Conv of 48 lanes, 12 weights zero
+docs/explain/networks.md has the reasons, and a Concat of 20 and 16 channels as example.
 """
 
 import numpy as np

@@ -181,7 +181,6 @@ def _pad(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> N
 
 
 def _combination(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
-    """The other operand has the tensor's shape, or one value per channel."""
     node = _only_consumer(graph, name, consumers)
     if node is None or not isinstance(node.operator, Add | Mul) or node.inputs[0] == node.inputs[1]:
         return None

@@ -158,9 +158,7 @@ class GraphCosts:
         return total + Cost(cycles=cycles, host_cycles=cycles, nbytes=0)
 
     def _move_cost(self, graph: Graph, node: Node) -> Cost:
-        """A move is free if the result lies inside the operand, or the reverse. Otherwise layers store the
-        values again.
-        """
+        """A move is free if the result lies inside the operand, or the reverse."""
         if _is_contiguous(graph, node, self._config.block_out):
             return ZERO_COST
         nbytes = graph.tensors[node.output].size

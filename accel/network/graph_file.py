@@ -60,7 +60,6 @@ def _read(name: str, file: IO[bytes]) -> Graph:
 
 
 def constant_members(graph: Graph) -> list[tuple[str, bytes]]:
-    """Return ``constants/N.bin``, little-endian."""
     return [(_member(number), _raw(array)) for number, array in enumerate(graph.constants.values())]
 
 

@@ -187,11 +187,8 @@ class _LayoutSearch:
         complete: Sequence[int],
         visible: Collection[int],
     ) -> None:
-        """Keep the fastest of equivalent assignments.
-
-        Args:
-            extended: the fastest assignments, by numbers of strips of the visible layers.
-            complete: pictures of which this is the last layer.
+        """``extended`` has the fastest assignments by numbers of strips of the visible layers, ``complete``
+        the pictures of which this is the last layer.
         """
         seen = assignment.visible | {at: candidate}
         costs = [self._cost(number, seen) for number in complete]

@@ -28,7 +28,7 @@ _DEFAULTS = {name: one.default for name, one in inspect.signature(Network.build)
 def build_or_read(
     network: Network, on: Machine, *, rules: Path | None = None, **options: Any
 ) -> NetworkProgram:
-    """Compile a network, or read it from the cache on disk.
+    """Compile a network, or read it from the cache.
 
     A network from the cache has no lowered layers. The seconds of compilation are those of this call. The key
     contains the content of the files of rules and records.

@@ -40,7 +40,6 @@ from accel.network.partition import PartitionSummary
 from accel.run.program import Program
 
 VERSION = 1
-"""Newer versions are refused."""
 
 
 def save_network(program: NetworkProgram, path: str | Path) -> None:

@@ -158,22 +158,16 @@ class NetworkProgram:
         Tensors that the next chain reads in the same packing stay in DRAM.
 
         Args:
-            inputs: arrays by name, in the graph's shapes and dtypes, or random arrays if None. States of the
-                model have their first values by default.
-            backend: ``sim`` (function and cycles), ``functional`` (function only) or ``rtl`` (the hardware).
-            seed: seed of random inputs, and of the initial contents of scratchpads.
-            engine: simulator of the hardware.
+            inputs: arrays by name, in the graph's shapes and dtypes, or :meth:`random_inputs` if None. States
+                have their first values by default.
+            backend, seed, engine, hardware: as of :meth:`accel.Program.run`.
             max_cycles, max_uops: limits of each program.
             wave: VCD or FST file to write, with one program after another.
             record: keep all events, in the result's ``runs``.
-            hardware: the machine after a reset, built if not given.
 
         Raises:
-            AccelError: the backend is unknown, or an option belongs to another backend.
             ShapeError: an input is missing, unknown, or has another shape or dtype.
-            MachineError, DeadlockError, LimitExceeded: the machine stopped early.
-            EngineError: the engine does not exist or cannot be built.
-            HardwareError: the hardware breaks a rule.
+            AccelError: otherwise as :meth:`accel.Program.run`.
         """
         arrays = self.random_inputs(seed) if inputs is None else {**first_states(self.graph), **inputs}
         given = check_inputs(self.graph, arrays)
@@ -244,7 +238,7 @@ class NetworkProgram:
 
 
 class _Run:
-    """A run in progress: the host's tensors and those resident in DRAM."""
+    """The host's tensors and those resident in DRAM."""
 
     def __init__(
         self,

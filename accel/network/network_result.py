@@ -150,7 +150,7 @@ def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: C
 
 
 def _busy_cycles(instructions: Sequence[Instruction], config: Config) -> float:
-    """Return :attr:`LayerResult.busy`. Reads and writes have separate channels of the bus.
+    """Reads and writes have separate channels of the bus.
 
     For example, 90 slots, 800 bytes read and 400 written over a bus of 8 bytes are 100 cycles.
     """
@@ -193,12 +193,10 @@ class NetworkResult:
     """The result of a network's run.
 
     Attributes:
-        macs: nominal MACs of convolutions and matrix products.
-        host_macs: nominal MACs on the host.
+        macs, host_macs, compile_seconds: of the :class:`~accel.NetworkProgram`.
         tensors: inputs and results by name, in the graph's shapes and dtypes.
         cycles: cycles of all programs, or None if time was not simulated.
         mismatches: wrong values by tensor, or None if nothing was compared.
-        compile_seconds: processor time of compilation, or None if unknown.
         simulate_seconds: processor time, including the host's.
         runs: events of each program, or empty unless recorded.
     """
@@ -250,7 +248,7 @@ class NetworkResult:
 
     @property
     def wrong(self) -> int | None:
-        """Differing values of all tensors, or None if nothing was compared."""
+        """The sum of :attr:`mismatches`, or None."""
         return None if self.mismatches is None else sum(self.mismatches.values())
 
     @property

@@ -33,7 +33,7 @@ def rewrite(
         print(faster.rewriting.describe())
 
     Args:
-        on: the machine, its configuration or the configuration's name.
+        on: as of :meth:`accel.Network.build`.
         search: ``greedy`` applies rules that simplify, ``backtrack`` searches in the order of cost, and
             ``saturate`` applies all rules at once and chooses afterwards.
         rules: further rules. Each is checked on 20 drawn graphs.

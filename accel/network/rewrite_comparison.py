@@ -1,7 +1,4 @@
-"""The comparison of the compiled networks with and without a search.
-
-Programs are simulated, so their cycles are exact. Only the host and the switches to it are predicted.
-"""
+"""The comparison of the compiled networks with and without a search."""
 
 from collections.abc import Callable, Sequence
 

@@ -33,11 +33,10 @@ def may_alias(graph: Graph, part: NetworkPart) -> bool:
 def alias_order(
     graph: Graph, part: NetworkPart, sources: Sequence[ByteOrder | None]
 ) -> tuple[ByteOrder, int] | None:
-    """Return the byte order of a Concat of adjacent operands, or of a Slice in its operand.
+    """Return the byte order of a Concat of adjacent operands, or of a Slice in its operand, and the bytes
+    before the Slice.
 
-    Returns:
-        The order, and the bytes before a Slice. None if it is not contiguous, or an operand is outside of
-        DRAM, with None in ``sources``.
+    None if it is not contiguous, or an operand is outside of DRAM, with None in ``sources``.
     """
     known = [one for one in sources if one is not None]
     if len(known) < len(sources):

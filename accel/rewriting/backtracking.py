@@ -1,8 +1,7 @@
 """Backtracking over rewritten graphs, in the order of their cost.
 
-The search expands the cheapest graph that is not expanded yet: it applies each rule at each match. With the
-relaxation 1.05, graphs that cost up to 5 % more than the best are expanded. This is the search of MetaFlow
-(Jia et al., MLSys 2019).
+The search expands the cheapest graph that is not expanded yet: it applies each rule at each match. This is
+the search of MetaFlow (Jia et al., MLSys 2019).
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ def backtrack(
 
     Args:
         rules: simplifying ones are applied after each other rule, wherever they match.
-        relaxation: at least 1.
         numbers: shared with ``cycles``.
     """
     begin = time.perf_counter()

@@ -1,7 +1,4 @@
-"""Instances for rules of constants and of elementwise operators.
-
-Some graphs fail the condition of their rule on purpose, so that a check crosses its boundary.
-"""
+"""Instances for rules of constants and of elementwise operators."""
 
 from collections.abc import Callable
 

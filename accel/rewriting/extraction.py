@@ -43,7 +43,6 @@ class Extractor:
     """Extracts graphs from an e-graph."""
 
     def __init__(self, graph: Graph, egraph: TensorEGraph, costs: CostModel) -> None:
-        """Raise an AccelError if highspy is not installed."""
         self._highs = _import_highspy()
         self._graph = graph
         self._egraph = egraph
@@ -239,7 +238,7 @@ class _Program:
                             self._rows.append((-self._infinity, 1.0, pair))
 
     def _add_levels(self) -> list[float]:
-        """Add a level for each e-class on a possible cycle. Return the greatest value of each."""
+        """Return the greatest value of each level."""
         readers: dict[int, list[int]] = {reference: [] for reference in self._members}
         operands: dict[int, list[int]] = {reference: [] for reference in self._members}
         for reference, nodes in self._members.items():

@@ -39,16 +39,7 @@ _T = TypeVar("_T")
 
 
 class InstanceBuilder(Builder):
-    """A builder of instances of rules.
-
-    For example, an instance of two Transposes in sequence::
-
-        draw = InstanceBuilder(rng)
-        x = draw.byte_input(draw.shape(3))
-        y = draw.node(Transpose(permutation=draw.permutation(3)), x)
-        z = draw.node(Transpose(permutation=draw.permutation(3)), y)
-        return draw.done(z)
-    """
+    """A builder of instances of rules. docs/how-to/rewrite-a-graph.md has an example."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Some graphs fail the condition of their rule on purpose, so that a check crosses its boundary."""
+"""Instances for rules of moves."""
 
 from math import prod
 

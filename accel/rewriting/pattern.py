@@ -1,11 +1,6 @@
 """Patterns of graph operators, their matches, and the terms that replace them.
 
-A rule that removes a pair of Transposes has the pattern::
-
-    op(Transpose, op(Transpose, tensor("x"), name="first"), name="second")
-
-In a match, ``match["x"]`` is the tensor before both, and ``match.operator("first", Transpose)`` the inner
-Transpose with its attributes.
+docs/how-to/rewrite-a-graph.md has an example.
 """
 
 from __future__ import annotations
@@ -191,7 +186,9 @@ class View(Protocol):
         """Yield the operators that compute a tensor: one in a graph, perhaps several in an e-graph."""
 
     def has_one_reader(self, key: str) -> bool:
-        """Whether one operand reads the tensor, which is no output. Always true in an e-graph."""
+        """Whether one operand reads the tensor, which is no output. Always true in an e-graph, which contains
+        such a graph.
+        """
 
 
 class Match(Struct, frozen=True):

@@ -46,8 +46,7 @@ _MOST_PARTS = 8
 """Groups that become separate convolutions."""
 _MOST_WINDOW_PARTS = 25
 """Of one average pool. For example, 5x5 with padding 2 needs 25."""
-_EXACT_FLOAT32 = 1 << 24
-"""float32 represents all integers up to this one."""
+_FLOAT32_EXACT_UP_TO = 1 << 24
 
 
 def _product(
@@ -765,8 +764,8 @@ def _combined_weights(match: Match) -> Term | None:
     # the largest sum of magnitudes in x @ (left @ right), which bounds those of (x @ left) @ right
     if (
         not is_safe
-        or (sums > _EXACT_FLOAT32).any()
-        or (most * grids[0][1].sum(axis=0) > _EXACT_FLOAT32).any()
+        or (sums > _FLOAT32_EXACT_UP_TO).any()
+        or (most * grids[0][1].sum(axis=0) > _FLOAT32_EXACT_UP_TO).any()
     ):
         return None
     product = (left.astype(np.float64) @ right.astype(np.float64)).astype(np.float32)

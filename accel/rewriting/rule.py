@@ -54,7 +54,7 @@ class Rule:
         return self.pattern if isinstance(self.pattern, tuple) else (self.pattern,)
 
     def terms(self, match: Match) -> tuple[Term, ...] | None:
-        """Return the right side, or None where the rule does not apply.
+        """Return the right side.
 
         Raises:
             GraphError: a result has another shape, dtype or quantization than the root that it replaces.

@@ -15,12 +15,12 @@ from accel.rewriting.rule_application import applications
 
 SUITE_INSTANCES = 20
 LEAST_APPLIED = 0.2
-"""Of instances in which a rule must apply. The others test the condition."""
+"""Of instances in which a rule must apply. The others fail the condition on purpose, which tests its
+boundary.
+"""
 
 
 class RuleCheck(Struct, frozen=True, kw_only=True):
-    """``applied`` are the instances in which the rule applied."""
-
     rule: str
     instances: int
     applied: int

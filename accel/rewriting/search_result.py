@@ -35,8 +35,6 @@ class SearchLimits:
 
 
 class CostModel(Protocol):
-    """Predicts costs on a machine."""
-
     def cycles(self, graph: Graph) -> int: ...
 
     def node_cycles(self, graph: Graph, *, can_fuse: bool, is_exact: bool) -> int:

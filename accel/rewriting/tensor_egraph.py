@@ -42,13 +42,6 @@ _MOST_VARIANTS = 64
 
 
 class ENode(Struct, frozen=True):
-    """An operator on e-classes.
-
-    Attributes:
-        operator: number of the operator with the type of its result.
-        operands: references of e-classes.
-    """
-
     operator: int
     operands: tuple[int, ...]
 
@@ -85,7 +78,6 @@ class TensorEGraph:
     """
 
     def __init__(self, graph: Graph, numbers: ContentNumbers) -> None:
-        """Raise an AccelError if egglog is not installed."""
         self._bindings = _import_egglog()
         self._egraph: Any = self._bindings.EGraph()
         self._numbers = numbers
@@ -280,11 +272,9 @@ class TensorEGraph:
             yield self.operator(node.operator), tuple(map(self.value, node.operands))
 
     def has_one_reader(self, key: str) -> bool:
-        """Return True, because the e-graph contains such a graph."""
         return True
 
     def _queries_of(self, rule: Rule) -> list[_Query]:
-        """Return a query for each combination of operand counts."""
         open_patterns = [one for root in rule.roots for one in root.operators() if _ends_with_rest(one)]
         counts = [self._counts(one) for one in open_patterns]
         found = []

@@ -159,7 +159,6 @@ class Accumulators(Scratchpad):
         return [self._final(m, write, number) for number, write in enumerate(super().writes(m))]
 
     def _final(self, m: Module, early: Write, number: int) -> Write:
-        """Delay a bank's writes, except results, by one cycle."""
         shape = self.layout
         late, write = held(m, early, shape, number), Write(shape, number, "final")
         m.d.comb += [

@@ -68,8 +68,7 @@ def _tree(m: Module | None, kind: str, values: Sequence[Value], at: Sequence[int
 
 
 Replaced = Mapping[str, Callable[..., Value]]
-"""By kind of node, a function of node, lane and operands that replaces its value. Proofs replace products,
-which no solver can multiply."""
+"""By kind of node, a function of node, lane and operands that replaces its value. Proofs replace products."""
 
 
 def lane_value(node: Lane, inputs: Mapping[str, Value], replaced: Replaced | None = None) -> Value:
@@ -92,7 +91,6 @@ def lane_values(
     Args:
         m: the module for the registers, or None without stages.
         inputs: each lane's operands by name, signed.
-        stages: registers from the operands to the results.
     """
     lanes = len(next(iter(inputs.values())))
     at = stages_of(node, stages, lanes)

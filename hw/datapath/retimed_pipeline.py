@@ -1,4 +1,4 @@
-"""Pipelines of a chosen depth."""
+"""Registers distributed over steps of logic so that the longest path is as short as possible."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -9,8 +9,8 @@ from accel.core.pipeline_stages import spread
 
 
 def divide(stages: int, before: Sequence[int], after: Sequence[int]) -> int:
-    """Divide ``stages`` registers between the steps ``before`` and ``after`` a fixed register so that the
-    longest path is as short as possible. Return the number for the steps before."""
+    """Divide ``stages`` registers between the steps ``before`` and ``after`` a fixed register. Return the
+    number for the steps before."""
 
     def stretches(first: int) -> list[int]:
         return sorted([*_stretches(first, before), *_stretches(stages - first, after)], reverse=True)
@@ -28,10 +28,9 @@ def _stretches(stages: int, steps: Sequence[int]) -> list[int]:
 
 
 class Pipeline:
-    """``stages`` registers, distributed over steps of logic so that the longest path is as short as possible.
-
-    All registers load in cycles with ``advance``. A value for a later step passes through every step in
-    between. ``steps`` are relative delays of each call of :meth:`step`, and of the logic after the last.
+    """All ``stages`` registers load in cycles with ``advance``. A value for a later step passes through every
+    step in between. ``steps`` are relative delays of each call of :meth:`step`, and of the logic after the
+    last.
     """
 
     def __init__(self, m: Module, *, steps: Sequence[int], stages: int, advance: ValueLike) -> None:

@@ -33,8 +33,7 @@ class ReadBeat(Struct):
 
 @dataclass
 class Memory:
-    """The memory at the AXI port. In each cycle, :meth:`offer` sets its signals, then ``*_taken`` report
-    transfers."""
+    """In each cycle, :meth:`offer` sets its signals, then ``*_taken`` report transfers."""
 
     config: Config
     behaviour: Behaviour

@@ -21,8 +21,7 @@ from accel.image.dram import Dram
 from accel.image.test_scenario import Tokens
 
 Contents = tuple[npt.NDArray[Any], ...]
-"""Scratchpad contents in declaration order. The first axis counts elements, or the words in which hardware
-holds tables."""
+"""Scratchpad contents in declaration order. The first axis counts elements, or a table's words."""
 Progress = Callable[[int], None]
 """Called now and then with the run's cycle."""
 
@@ -174,7 +173,7 @@ class Engine(ABC):
             max_cycles: a longer run ends with the cause ``limit``.
             behaviour: of memory, by default the timing contract's.
             patience: clock cycles after which an unfinished run is abandoned.
-            progress: called with the run's cycle. An exception abandons the run.
+            progress: its exception abandons the run.
             stop_at: software stops the run in this cycle or later.
             bus_timeout: cycles without a transfer, while memory owes one, that end the run; 0: no limit.
 

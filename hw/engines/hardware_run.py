@@ -93,11 +93,9 @@ class HardwareRun(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return None if self.records is None else len(self.records)
 
     def events(self) -> list[Event] | None:
-        """Sorted events, or None if not recorded or too many."""
         return None if self.records is None or len(self.records) > MAX_RECORDS else events_of(self.records)
 
     def retirements(self) -> list[tuple[int, int]] | None:
-        """Index and cycle of each retirement, or None if not recorded."""
         if self.records is None:
             return None
         found = self.records[self.records["kind"] == RecordKind.RETIRE]

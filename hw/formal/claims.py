@@ -117,8 +117,8 @@ class Proof(Struct, frozen=True, kw_only=True):
     """A set of claims and how to prove them.
 
     Attributes:
-        depth: length of the induction. Claims are assumed in ``depth`` consecutive cycles and proven for the
-            next. The first ``depth`` cycles are checked one by one.
+        depth: cycles for which an induction step assumes the claims. The first ``depth`` cycles are checked
+            one by one.
     """
 
     name: str

@@ -79,8 +79,6 @@ class OperationRow(wiring.Component):
 
 
 class _Product(Struct, frozen=True):
-    """Arbitrary values in place of a product, and for other factors."""
-
     left: Value
     right: Value
     value: Signal

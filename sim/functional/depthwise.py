@@ -1,4 +1,4 @@
-"""Depthwise MAC: ``acc[dst][b][o] += sum over t of inp[src + t * step][b][o] * wgt[wgt][o][t]``.
+"""Depthwise MACs, as :class:`accel.core.isa.Mac` defines them.
 
 Each tap is one array operation in int32. Sums wrap modulo 2**32, so their order does not matter.
 """
@@ -61,7 +61,7 @@ class TapProducts(NamedTuple):
 
 def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBox | None:
     """Return the products of a box, or None if axes that move dst may reach a dst twice, or if there are too
-    many products. With ``overwrite``, only the last micro-op of each dst counts."""
+    many products. ``overwrite`` is that of ``gemm_box``."""
     if overwrite:
         box = last_iterations(box)
     moving = tuple(axis for axis in box.axes if axis.strides[0])

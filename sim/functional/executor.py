@@ -105,8 +105,8 @@ class Executor:
 
     @exact
     def execute(self, instruction: Instruction) -> tuple[int, Fault] | None:
-        """Execute one instruction. Return None, or the number of micro-ops executed (0 except for index
-        faults) and the fault that stopped it."""
+        """Return None, or the number of micro-ops executed (0 except for index faults) and the fault that
+        stopped it."""
         fault = instruction_fault(instruction, self.config)
         fault = fault or residual_fault(instruction, self.state.residual_count, self.config)
         fault = fault or taps_fault(instruction, self.state.acc_setting)

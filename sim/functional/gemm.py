@@ -1,4 +1,4 @@
-"""GEMM and MAC: ``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits.
+"""GEMM and MAC, as :mod:`accel.core.isa` defines them.
 
 Sums modulo 2**32 do not depend on order, and products read no accumulator. So an instruction's micro-ops are
 computed at once, as floating-point matrix products, which are exact: in float32 for sums up to 2**24, in

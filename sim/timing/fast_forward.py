@@ -7,9 +7,6 @@ remaining periods:
    instruction timing.
 2. At the start of each period, compare the state (everything that later cycles depend on) with earlier ones.
 3. If a state recurs, advance all parts by the remaining periods but the last.
-
-For example, it skips 94,864 of 100,354 instructions of a 256 x 256 x 256 product on ``gemm8x8`` that copies
-one block at a time.
 """
 
 from collections import Counter
@@ -145,8 +142,7 @@ class FastForward:
         return np.array(kinds, dtype=np.int64)
 
     def check(self) -> None:
-        """Skip periods that repeat an earlier one. Call it when no unit can proceed and ``next_check`` fetch
-        bursts are granted."""
+        """Skip periods that repeat an earlier one. Call it when no unit can proceed."""
         granted = self._fetch.granted
         repetition = self._repetitions[0]
         if granted == self.next_check and self._kernel.stop is None and self._is_inside(repetition):

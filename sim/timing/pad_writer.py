@@ -84,7 +84,6 @@ class PadWriter(PeriodicState):
         self.completion = NEVER
 
     def complete_first(self) -> None:
-        """Complete the first batch in cycle ``completion``: no later grant puts data before it."""
         self._complete(self._begin(), self._batches[0][0])
         self.fill_gaps()
         self._on_complete()

@@ -1,8 +1,8 @@
 """Connects the units: token counters, the earliest error, and wake-ups.
 
 A unit computes an event's cycle as soon as the events before it are known, whatever cycle the other units
-have reached. Only read grants, and pad words between data, depend on the order of cycles: ``timing_model``
-takes the earliest when no unit can proceed.
+have reached. Only read grants, and pad words between data, depend on the order of cycles (see
+``timing_model``).
 """
 
 from collections.abc import Callable, Mapping

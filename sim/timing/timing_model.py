@@ -40,11 +40,10 @@ def simulate_timing(
     Args:
         address: of the first instruction in DRAM, a multiple of 16.
         faults: by instruction, the micro-op and fault that functional execution found.
-        max_cycles: a longer run ends in this cycle with the cause ``limit``.
-        stop_at: the cycle in which software stops the run.
+        max_cycles, stop_at, bus_timeout: end the run as in ``docs/reference/timing.md``. A ``bus_timeout`` of
+            0 does not.
         sound: timings of fault-free instructions by ``id``, for programs that share them. The caller keeps
             these alive. New timings are added.
-        bus_timeout: cycles without a transfer, while a burst is under way, that end the run; 0: no timeout.
     """
     if checked is None:
         checked = instruction_faults(instructions, config)

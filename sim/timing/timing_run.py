@@ -96,7 +96,6 @@ class TimingRun(Struct, frozen=True, kw_only=True, dict=True):
         return 2 * bursts + sum(int((column != UNKNOWN).sum()) for column in columns)
 
     def events(self) -> list[Event] | None:
-        """Return all sorted events up to the end, or None if too many."""
         if self.record_count > MAX_RECORDS:
             return None
         found: list[Event] = []

@@ -39,9 +39,5 @@ def digits_pictures() -> tuple[Array, Array]:
 
 
 def as_images(pictures: Array) -> Array:
-    """Convert pictures to the network's input: float32[n, 1, 28, 28] from 0 to 1.
-
-    Args:
-        pictures: uint8[n, 28, 28].
-    """
+    """Convert pictures uint8[n, 28, 28] to the network's input: float32[n, 1, 28, 28] from 0 to 1."""
     return pictures[:, None].astype(np.float32) / WHITE

@@ -1,4 +1,4 @@
-"""An input of a layer."""
+"""An input of a layer, and the tensor that it reads."""
 
 from dataclasses import dataclass
 from math import prod
@@ -13,9 +13,7 @@ WEIGHT_INPUTS = ("weight", "B")
 
 @dataclass(frozen=True, kw_only=True)
 class Operand:
-    """One input of a layer, and the tensor that it reads.
-
-    Weights beyond int8 become a sum of ``copies`` int8 values, and the layer reads its data as often:
+    """Weights beyond int8 become a sum of ``copies`` int8 values, and the layer reads its data as often:
     ``x * 200 = x * 127 + x * 73`` has two copies in sequence along ``axis`` of ``tensor_shape``.
 
     Attributes:
