@@ -360,7 +360,8 @@ def test_what_is_public_is_explained() -> None:
     for name, path in MODULES.items():
         if name.startswith("accel.cli.commands."):
             continue
-        if path.name != "__init__.py":
+        has_help = name.replace("accel.cli.", "accel.cli.commands.") in MODULES
+        if path.name != "__init__.py" and not has_help:
             assert ast.get_docstring(tree(path)), name
         for node in tree(path).body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):

@@ -1,5 +1,3 @@
-"""The command ``accel asm``."""
-
 from pathlib import Path
 
 from accel.assembly import load_assembly

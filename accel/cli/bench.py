@@ -1,5 +1,3 @@
-"""The command ``accel bench``."""
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The command ``accel board``."""
-
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,5 +1,3 @@
-"""The command ``accel build-rtl``."""
-
 import time
 
 from accel.base.notices import listening

@@ -1,5 +1,3 @@
-"""The command ``accel cache``."""
-
 from accel.base.result_cache import MAX_BYTES, OFF, VARIABLE, result_cache
 from accel.cli.stdout import write
 from accel.cli.terminal_output import figures_table, print_json, show

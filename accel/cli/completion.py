@@ -1,5 +1,3 @@
-"""The command ``accel completion``."""
-
 import os
 
 import click

@@ -1,5 +1,3 @@
-"""The command ``accel configs``."""
-
 import click
 from rich.table import Table
 

@@ -1,5 +1,3 @@
-"""The command ``accel debug``."""
-
 import sys
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,5 +1,3 @@
-"""The command ``accel demo``."""
-
 from collections.abc import Mapping
 
 from accel.base.errors import AccelError

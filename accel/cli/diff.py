@@ -1,5 +1,3 @@
-"""The command ``accel diff``."""
-
 import shutil
 import sys
 from pathlib import Path

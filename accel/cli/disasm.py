@@ -1,5 +1,3 @@
-"""The command ``accel disasm``."""
-
 from pathlib import Path
 
 from accel.assembly import disassemble

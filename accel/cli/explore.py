@@ -1,5 +1,3 @@
-"""The command ``accel explore``."""
-
 import os
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The command ``accel isa``."""
-
 from accel.base.notices import notice
 from accel.cli.shared_options import machine_text, parse_settings
 from accel.cli.stdout import write

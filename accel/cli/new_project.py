@@ -1,5 +1,3 @@
-"""The command ``accel new-project``."""
-
 import re
 from importlib.resources import files
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The command ``accel package``."""
-
 from pathlib import Path
 from typing import Any
 

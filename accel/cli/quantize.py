@@ -1,5 +1,3 @@
-"""The command ``accel quantize``."""
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-"""The command ``accel registers``."""
-
 from accel.cli.stdout import write
 from accel.core.register_manual import c_header, registers_manual
 

@@ -1,5 +1,3 @@
-"""The command ``accel replay``."""
-
 from functools import partial
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The command ``accel show``."""
-
 from pathlib import Path
 
 from accel.base.errors import AccelError

@@ -1,5 +1,3 @@
-"""The command ``accel studio``."""
-
 import webbrowser
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The command ``accel sweep``."""
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The command ``accel tune``."""
-
 import sys
 from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location

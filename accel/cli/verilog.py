@@ -1,5 +1,3 @@
-"""The command ``accel verilog``."""
-
 from pathlib import Path
 from typing import Literal
 
