@@ -5,7 +5,7 @@ import sys
 
 from accel.base.interrupts import EXIT_INTERRUPTED, end_at_interrupt, ended_by_interrupt
 
-_GC_THRESHOLDS = 100_000, 50, 100
+GC_THRESHOLDS = 100_000, 50, 100
 """A compilation allocates millions of objects and hardly any cycles, so that Python's default of frequent
 collections takes a tenth of its time."""
 
@@ -17,7 +17,7 @@ def main() -> None:
             from accel.base.child_processes import end_programs_on_termination  # noqa: PLC0415
             from accel.cli.app import main as run  # noqa: PLC0415
         end_programs_on_termination()
-        gc.set_threshold(*_GC_THRESHOLDS)
+        gc.set_threshold(*GC_THRESHOLDS)
         run()
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

@@ -7,6 +7,7 @@ another one counts for the inner one only, so the steps sum up to the process.
 """
 
 import argparse
+import gc
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from accel.__main__ import GC_THRESHOLDS
 from accel.base.result_cache import OFF, VARIABLE
 from accel.network.model_files import DEFAULT_MACHINE
 
@@ -68,6 +70,7 @@ class Clock:
 
 def profile(model: Path, config: str) -> dict[str, float]:
     """Compile a model in this process, which has only just begun, and return the seconds of each step."""
+    gc.set_threshold(*GC_THRESHOLDS)
     clock = Clock()
     clock.seconds["start of Python, numpy"] = time.process_time()
     with clock.step("imports"):

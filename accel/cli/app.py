@@ -3,7 +3,6 @@
 Exit code 0 means done and correct, and 130 an interrupt. :mod:`accel.base.errors` explains 1 and 2.
 """
 
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -21,9 +20,6 @@ from accel.cli.completion import answer
 from accel.cli.stdout import discard_output
 
 EXIT_USAGE = 2
-_COLLECT_AFTER = 50_000
-"""New objects before garbage is collected. The compiler keeps most objects, so frequent collections find
-little."""
 _LONGEST = 2000
 """Maximum characters of an error message. A longer one loses its middle."""
 
@@ -123,7 +119,6 @@ def app(context: click.Context, no_cache: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, and exit."""
-    gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
     if sys.stdout is None:  # closed by the caller
         sys.stdout = StringIO()
     if sys.stderr is None:
