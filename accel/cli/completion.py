@@ -1,3 +1,5 @@
+"""The command ``accel completion``."""
+
 import os
 
 import click
