@@ -20,7 +20,7 @@ _NAMED_BASES = {0: "vta", 1: "vta-int8"}
 
 def snapshot(exploration: Exploration, *, is_running: bool) -> dict[str, Any]:
     """Return :func:`~accel.explore.front_page.page_data` with ``title``, ``facts``, ``running``,
-    ``workloads`` with a state of the studio for each layer, and ``machine`` and ``settings`` for each point."""
+    ``workloads`` with the studio's state for each layer, and ``machine`` and ``settings`` for each point."""
     data = page_data(exploration)
     measured = [one for one in exploration.points if one.status == "measured"]
     if exploration.base.status == "measured":
