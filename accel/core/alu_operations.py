@@ -74,7 +74,7 @@ class Operation:
             bits of the result in the last slot.
 
     Raises:
-        AccelError: the name is malformed, the result may leave int32, or a property does not hold.
+        AccelError: the name is malformed, or the result may leave int32.
     """
 
     name: str
@@ -223,10 +223,9 @@ _REGISTERED: dict[str, Operation] = {one.name: one for one in STOCK}
 def register(operation: Operation) -> Operation:
     """Add an operation that machines can name in ``alu_ops``.
 
-    ``is_associative`` and ``repeated`` are checked on random operands.
-
     Raises:
-        AccelError: another declaration has its name, or a property does not hold.
+        AccelError: another declaration has its name, or ``is_associative`` or ``repeated`` is wrong for
+            random operands.
     """
     known = _REGISTERED.get(operation.name)
     if known is not None and known.digest != operation.digest:
@@ -238,7 +237,7 @@ def register(operation: Operation) -> Operation:
 
 
 def check_properties(operation: Operation, *, trials: int = 256, seed: int = 0) -> None:
-    """Check ``is_associative`` and ``repeated`` on random operands, or raise an AccelError with them."""
+    """Check ``is_associative`` and ``repeated`` on random operands, or raise an AccelError."""
     rng = np.random.default_rng(seed)
     limit = 1 << _BITS - 1
     values = rng.integers(-limit, limit, (3, trials, 4)).astype(np.int32)
@@ -311,7 +310,7 @@ class OperationCode(int):
 
 @lru_cache(maxsize=256)
 def operations_by_code(names: tuple[str, ...]) -> Mapping[int, Operation]:
-    """Return the operations by number: VTA's with their own numbers, then the others in order."""
+    """Return the operations by number: VTA's, then the others in order."""
     codes = {name: AluOp[name.upper()] for name in STOCK_NAMES if name in names}
     others = (name for name in names if name not in STOCK_NAMES)
     numbered: dict[str, int] = {**codes}

@@ -26,13 +26,12 @@ Origin = Literal["base", "sampler", "neighbour"]
 
 
 class Point(Struct, frozen=True, kw_only=True):
-    """A machine that was proposed.
+    """A proposed machine.
 
     Attributes:
         config: the machine, or None if impossible or excluded by a constraint.
         status: ``infeasible`` violates a constraint or limit, ``failed`` does not fit a workload.
-        measured: figures by workload.
-        placement: figures of the placement, empty if the machine is not placed.
+        placement: empty if the machine is not placed.
         objectives: values by name, for measured points.
         losses: objectives to minimize.
         origin: ``neighbour`` for points of the local check.
@@ -72,7 +71,6 @@ class LocalCheck(Struct, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all neighbours that may dominate the final front are measured."""
         return self.left == 0
 
     def describe(self) -> str:
@@ -90,11 +88,10 @@ class Exploration:
 
     Attributes:
         points: in order of proposal, then of the local check.
-        base: the base machine, for comparison, inside or outside of the space.
+        base: the base machine, inside or outside of the space.
         end: why the sampler ended.
         simulated: simulated figures of the front by workload, if requested.
-        placement: how machines are placed, or None.
-        tools: versions of the tools that placed them.
+        placement, tools: None if no machine is placed.
     """
 
     title: str

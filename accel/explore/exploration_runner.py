@@ -1,7 +1,6 @@
 """Run an exploration: measure the sampler's proposals, then the front's neighbours.
 
-After an interruption, a sampler gets equal results in an equal order. So it proposes the same points, whose
-figures are in the journal.
+After an interruption, equal results make a sampler propose the same points, whose figures are in the journal.
 """
 
 import time
@@ -39,14 +38,10 @@ from accel.sweeps.task_figures import Figures
 
 _REFUSED = "refused"
 _MAX_REPEATS = 2000
-"""Known proposals in a row that end the sampler."""
 _MIN_NEIGHBOURS = 100
 _MAX_INFEASIBLE = 20_000
-"""Infeasible proposals in a row that end the sampler."""
 _PUBLISH_SECONDS = 2.0
-"""Minimum between two calls of ``publish``."""
 Publish = Callable[[Exploration], None]
-"""Gets the points so far, for example to write a file."""
 
 
 def explore(
@@ -67,7 +62,7 @@ def explore(
     """Search a space of machines.
 
     Args:
-        journal: file of measurements, for a continuation after an interruption.
+        journal: file of measurements, to continue after an interruption.
         fresh: measure everything again.
         jobs, executor, scheduler: see :func:`~accel.sweeps.run_sweep`.
         max_neighbours: maximum for the local check. None is the number of trials, but at least 100 if no
@@ -170,7 +165,6 @@ class _Run:
         )
 
     def sample(self, propose: Callable[[], Proposal | None], batch: int) -> str:
-        """Return why the sampler ended."""
         trials = self._spec.trials
         self._progress(0, trials)
         while self._done < trials:
@@ -236,7 +230,6 @@ class _Run:
         return LocalCheck(evaluated=evaluated, improved=improved, rounds=rounds, left=len(missing))
 
     def _may_dominate(self, values: Values, point: Point) -> bool:
-        """Whether a machine is at least as good in all objectives without measurement."""
         config = self._spec.space.config(values)
         return all(
             one.loss(MACHINE_FIGURES[one.name].value(config)) <= loss
@@ -398,7 +391,6 @@ class _Run:
             left.difference_update(done)
 
     def _with_workloads(self, draft: Point, measured: Measured, *, is_bounded: bool) -> Point:
-        """Return the point with its workloads' figures, refused if these are reason enough."""
         point = replace(draft, measured=measured)
         errors = {name: one for name, one in measured.items() if one["error"] is not None}
         if errors:

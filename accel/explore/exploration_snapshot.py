@@ -19,12 +19,8 @@ _NAMED_BASES = {0: "vta", 1: "vta-int8"}
 
 
 def snapshot(exploration: Exploration, *, is_running: bool) -> dict[str, Any]:
-    """Return measured points, and states of the studio for layers on their machines.
-
-    Returns:
-        The data of :func:`~accel.explore.front_page.page_data` with ``title``, ``facts``, ``running``,
-        ``workloads`` with a state for each layer, and ``machine`` and ``settings`` for each point.
-    """
+    """Return :func:`~accel.explore.front_page.page_data` with ``title``, ``facts``, ``running``,
+    ``workloads`` with the studio's state for each layer, and ``machine`` and ``settings`` for each point."""
     data = page_data(exploration)
     measured = [one for one in exploration.points if one.status == "measured"]
     if exploration.base.status == "measured":
@@ -92,7 +88,6 @@ def find_snapshot(folder: Path) -> Path:
 
 
 def _machine_state(exploration: Exploration, point: Point) -> dict[str, Any]:
-    """Return a named machine, and differing fields."""
     assert point.config is not None
     space = exploration.space
     name = space.base_name if space.base_name in NAMED else _NAMED_BASES[int(bool(space.base.post))]

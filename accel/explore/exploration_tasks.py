@@ -55,7 +55,6 @@ class ModelRun(Struct, frozen=True, kw_only=True):
     the host would multiply.
 
     Attributes:
-        path: file for worker processes.
         digest: SHA-256, so that a changed file is measured again.
     """
 
@@ -73,7 +72,7 @@ class Workload:
 
     Attributes:
         weight: factor in sums, for example how often it runs.
-        command: command that repeats the measurement, without options of the machine.
+        command: repeats the measurement, without options of the machine.
     """
 
     name: str

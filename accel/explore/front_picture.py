@@ -18,10 +18,7 @@ def picture_axes(exploration: Exploration) -> tuple[Objective | None, Objective]
 
 
 def draw_front(exploration: Exploration) -> Any:
-    """Return a matplotlib figure of two objectives, with pale dominated points.
-
-    With one objective, the horizontal axis is the point's number.
-    """
+    """Return a matplotlib figure of two objectives, with pale dominated points."""
     x, y = picture_axes(exploration)
     numbers = {point.values: number for number, point in enumerate(exploration.points)}
 
@@ -61,12 +58,10 @@ def draw_front(exploration: Exploration) -> Any:
 
 
 def front_svg(exploration: Exploration) -> bytes:
-    """Return the picture as a self-contained SVG file."""
     return figure_svg(draw_front(exploration))
 
 
 def base_label(exploration: Exploration) -> str:
-    """Return the name of the base machine, without a folder."""
     return Path(exploration.space.base_name).name
 
 

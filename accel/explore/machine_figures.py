@@ -10,12 +10,6 @@ from accel.core.config import Config
 
 
 class MachineFigure(Struct, frozen=True, kw_only=True):
-    """A figure of a machine.
-
-    Attributes:
-        unit: of the value, or empty.
-    """
-
     unit: str
     doc: str
     value: Callable[[Config], int | float]

@@ -24,8 +24,8 @@ class Objective(Struct, frozen=True, kw_only=True):
     Attributes:
         name: for example ``cycles`` or ``cycles:resnet18``.
         unit: of the value, or empty.
-        value: computes it from the machine, the figures of the workloads, and those of the placement, which
-            only figures with the source ``placement`` read.
+        value: computes it from the machine, the workloads' figures, and the placement's, which only the
+            source ``placement`` reads.
     """
 
     name: str
@@ -60,9 +60,8 @@ _MAXIMIZED = {"macs_per_cycle"}
 def objectives_of(workloads: Sequence[Workload]) -> dict[str, Objective]:
     """Return all objectives by name.
 
-    ``cycles``, ``dram_bytes`` and energies are weighted sums over workloads. ``cycles:NAME`` is a workload's
-    figure without weight. Figures of a machine are objectives, too. ``frequency`` and ``microseconds`` need a
-    placement of the machine.
+    For example, ``cycles`` is a weighted sum over workloads, and ``cycles:NAME`` one workload's without
+    weight.
     """
     found: dict[str, Objective] = {}
     for figure, (unit, doc) in MEASURED_FIGURES.items():

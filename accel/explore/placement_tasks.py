@@ -52,11 +52,7 @@ class ToolVersions(Struct, frozen=True, kw_only=True):
 
 
 class PlacementRun(Struct, frozen=True, kw_only=True):
-    """Placements of a machine's hardware.
-
-    Attributes:
-        config: a :attr:`Config.hardware`.
-    """
+    """Placements of a :attr:`Config.hardware`."""
 
     config: Config
     seeds: int
@@ -65,11 +61,7 @@ class PlacementRun(Struct, frozen=True, kw_only=True):
 
 
 def placement_tools() -> ToolVersions:
-    """Return the versions of Yosys and nextpnr.
-
-    Raises:
-        EngineError: one of them is missing. The message says how to install it.
-    """
+    """Return the versions of Yosys and nextpnr, or raise an EngineError if one is missing."""
     from accel.hw.export.place_and_route import check_tools  # noqa: PLC0415  # most explorations place nothing
 
     check_tools()
@@ -84,14 +76,12 @@ def _versions() -> ToolVersions:
 
 
 def measure_placement(task: PlacementRun, *, time_limit: float, folder: Path | None = None) -> Figures:
-    """Return the frequency in MHz and the counted cells, or the error of a design that cannot be placed.
-
-    ``frequency`` is the median of the seeds. ``placed_lut_slots`` and ``placed_flip_flops`` are those of the
-    median's placement.
+    """Return the seeds' median frequency in MHz with that placement's cells, or the error of a design that
+    cannot be placed.
 
     Args:
         time_limit: seconds, see :class:`PlacementOptions`.
-        folder: folder for temporary files. It is ignored if it does not exist on this machine.
+        folder: for temporary files, ignored if it does not exist on this machine.
 
     Raises:
         EngineError: a tool is missing, has another version than the task says, or was ended from outside.

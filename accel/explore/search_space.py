@@ -22,7 +22,7 @@ class Domain(Struct, frozen=True):
     """Values of a field, in order.
 
     Attributes:
-        is_ordered: whether neighbours are the next smaller and larger value. Otherwise all other values are.
+        is_ordered: whether neighbours are the next smaller and larger value, and not all others.
     """
 
     values: tuple[int, ...]
@@ -66,7 +66,6 @@ class Space(Struct, frozen=True, kw_only=True, dict=True):
         yield from product(*(domain.values for domain in self.domains.values()))
 
     def neighbours(self, point: Values) -> Iterator[Values]:
-        """Yield points that differ in one field by one step."""
         for at, (domain, value) in enumerate(zip(self.domains.values(), point, strict=True)):
             for other in domain.neighbours(value):
                 yield (*point[:at], other, *point[at + 1 :])
@@ -95,11 +94,7 @@ class Space(Struct, frozen=True, kw_only=True, dict=True):
         return {name: value for name, value in values.items() if value != getattr(self.base, name)}
 
     def config(self, point: Values) -> Config:
-        """Return a point's machine.
-
-        Raises:
-            Infeasible: a violated constraint or limit, or an inconsistent configuration.
-        """
+        """Return a point's machine, or raise :class:`Infeasible`."""
         try:
             config = machine(self.base, **self._values(point)).config
         except AccelError as error:

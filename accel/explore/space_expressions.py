@@ -1,6 +1,6 @@
 """Expressions over the fields of a machine, for example ``block_in * block_out <= 128``.
 
-Python parses, and :class:`Expression` evaluates the syntax tree: only integers, arithmetic, comparisons and a
+Python parses, and :class:`Expression` evaluates the syntax tree: only numbers, arithmetic, comparisons and a
 few functions, so that a file cannot run code.
 """
 
@@ -39,7 +39,7 @@ FUNCTION_ARGUMENTS = {"abs": range(1, 2), "max": range(2, 100), "min": range(2, 
 
 
 class Expression:
-    """An expression. ``what`` describes it in messages.
+    """``what`` describes the expression in messages.
 
     Raises:
         SweepError: no expression, an unknown name, or a forbidden operation.

@@ -258,7 +258,6 @@ def _names_placement(
     limits: Mapping[str, Number],
     workloads: Sequence[Workload],
 ) -> bool:
-    """Whether an objective, a constraint or a limit needs a placement."""
     placed = {name for name, one in objectives_of(workloads).items() if one.source == "placement"}
     used = {one.name for one in objectives}.union(limits, *(one.names for one in constraints))
     return not placed.isdisjoint(used)

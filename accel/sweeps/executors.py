@@ -184,7 +184,6 @@ class Execute(Protocol):
 
 @contextmanager
 def open_executor(jobs: int, executor: str, scheduler: str | None = None) -> Iterator[Execute]:
-    """Yield a function that runs lists of tasks."""
     if executor == "dask":
         with _dask_client(jobs, scheduler) as client:
             yield lambda function, tasks: _with_client(client, function, tasks)

@@ -71,7 +71,6 @@ LABELS = {
 }
 """Axes' names of columns. Configuration fields have names and units."""
 STALL_COLORS = {state.figure: state.color for state in State}
-"""Colours of states as in other charts."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,12 +56,7 @@ def apply(operation: Operation | str, x: Expr | int, y: Expr | int) -> Expr:
 
 
 def elementwise_operation(operation: Operation | str) -> Operation:
-    """Return a declared operation that elements of tensor expressions can have.
-
-    Raises:
-        ConfigError: the operation is not declared.
-        ShapeError: it crosses lanes.
-    """
+    """Return a declared operation that elements of tensor expressions can have, or raise as :func:`apply`."""
     found = operation if isinstance(operation, Operation) else find_operation(operation)
     if found.crosses_lanes:
         raise ShapeError(

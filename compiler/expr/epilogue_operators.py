@@ -181,7 +181,7 @@ class LookUp(PostOp, frozen=True):
 
 
 class AddQuantized(PostOp, frozen=True):
-    """Add an element of a quantized tensor, another layer's result."""
+    """Add an element of a quantized tensor."""
 
     operand: Expr
     how: QuantizedSum
@@ -191,7 +191,7 @@ class AddQuantized(PostOp, frozen=True):
 
 
 class MultiplyQuantized(PostOp, frozen=True):
-    """Multiply by an element of a quantized tensor, another layer's result."""
+    """Multiply by an element of a quantized tensor."""
 
     operand: Expr
     how: QuantizedProduct
@@ -319,7 +319,7 @@ RELU = AtLeast(0)
 
 
 def saturate(low: int, high: int) -> tuple[AtLeast, AtMost]:
-    """Return the operators that saturate to ``low..high``."""
+    """Return operators that saturate to ``low..high``."""
     return AtLeast(low), AtMost(high)
 
 

@@ -89,8 +89,7 @@ class Epilogue(Struct, frozen=True, kw_only=True):
     ) -> tuple[PostOp, ...]:
         """Return the operations on one element's sums, in order.
 
-        ``bias`` and ``residual`` are the elements to add, ``operands`` those of operations with an operand
-        per channel.
+        ``operands`` are those of operations with an operand per channel.
         """
         found: list[PostOp] = []
         if bias is not None:
@@ -117,8 +116,7 @@ class Epilogue(Struct, frozen=True, kw_only=True):
         return Finished(sums, self.operators(bias, residual, operands))
 
     def stored(self, length: int) -> bool:
-        """Whether a store unit with ``post=1`` computes the epilogue of sums of ``length`` int8 products, not
-        the ALU."""
+        """Whether a store unit, not the ALU, computes the epilogue of sums of ``length`` int8 products."""
         return store_path(self._simplified(), length * LARGEST_PRODUCT) is not None
 
     def folds(self, length: int) -> bool:

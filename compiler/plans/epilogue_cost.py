@@ -101,5 +101,5 @@ def shared_parameter_block(workload: Workload, config: Config) -> int | None:
 
 
 def can_add_by_product(config: Config) -> bool:
-    """Return whether the GEMM core can add a tensor to sums, by an identity matrix as a block."""
+    """Whether the GEMM core can add a tensor to sums, by an identity matrix as a block."""
     return config.block_in == config.block_out

@@ -17,8 +17,7 @@ class Bordered(wiring.Component):
     """A core, or a top around it, with the same ports.
 
     Args:
-        slices: adds a register slice to each channel of both buses, which makes memory latencies
-            :data:`SLICE_CYCLES` longer.
+        slices: adds a register slice to each channel of both buses.
         aresetn: names the clock ``aclk`` and the reset ``aresetn``, active low and synchronous.
     """
 

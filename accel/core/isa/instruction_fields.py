@@ -215,11 +215,7 @@ _SPACE_ADVICE = "make a scratchpad or the micro-op memory smaller"
 
 
 def class_slots(cls: type[Any], config: Config) -> tuple[Slot, ...]:
-    """Return the positions of the fields that a machine has.
-
-    Raises:
-        ConfigError: the fields do not fit into the word.
-    """
+    """Return the positions of the fields that a machine has, see :func:`pack_slots`."""
     return _class_slots(cast(Hashable, cls), config)
 
 
@@ -230,7 +226,7 @@ def _class_slots(cls: Any, config: Config) -> tuple[Slot, ...]:
 
 
 def missing_fields(cls: type[Any], config: Config) -> tuple[tuple[str, str], ...]:
-    """Return the fields that a machine lacks, each with the configuration field that it requires."""
+    """Return the fields that a machine lacks, with the configuration fields that they require."""
     return _missing_fields(cast(Hashable, cls), config)
 
 

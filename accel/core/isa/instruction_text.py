@@ -35,7 +35,7 @@ _FIELDS_IN_MNEMONIC = {"opcode", "memory", "part", "alu_op"}
 Place = Callable[[str, Transfer], int]
 """Converts a name to a ``dram_base``."""
 PlaceName = Callable[[Transfer], str | None]
-"""Converts it back, or returns None for an address without a name."""
+"""Inverts it, or returns None for an address without a name."""
 
 
 def format_instruction(instruction: Instruction, place_name: PlaceName | None = None) -> str:
