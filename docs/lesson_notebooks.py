@@ -16,7 +16,6 @@ _CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n.*?^```\n)?", re.M | r
 
 
 def notebook(page: str) -> nbformat.NotebookNode:
-    """Return a page in Markdown as a notebook."""
     cells = []
     end = 0
     for block in _CODE.finditer(page):

@@ -204,7 +204,6 @@ def made(name: str, names: dict[str, Any]) -> None:
 
 
 def tutorial() -> dict[str, Any]:
-    """Return the variables that the tutorial's code defines."""
     text = (DOCS / "learn" / "tutorial.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     with contextlib.redirect_stdout(io.StringIO()):
@@ -214,14 +213,12 @@ def tutorial() -> dict[str, Any]:
 
 
 def keep(picture: bytes, path: Path) -> None:
-    """Write a picture with 256 colours."""
     path.parent.mkdir(parents=True, exist_ok=True)
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     image.quantize(256, kmeans=1, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def draw_studio(browser: Any, wanted: Sequence[str]) -> None:
-    """Draw the pictures of the studio."""
     state = base64.urlsafe_b64encode(json.dumps(START.to_data()).encode()).decode().rstrip("=")
     with served() as access:
         first = browser.new_context()
@@ -246,7 +243,6 @@ def draw_studio(browser: Any, wanted: Sequence[str]) -> None:
 
 
 def draw_pages(browser: Any, wanted: Sequence[str]) -> None:
-    """Draw the pictures of pages."""
     names = tutorial() if any(name in TUTORIAL for name in wanted) else {}
     width, height = LAPTOP
     page = browser.new_page(viewport={"width": width, "height": height})

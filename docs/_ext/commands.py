@@ -24,7 +24,6 @@ def pages(command: click.Command, path: str, parent: click.Context | None) -> It
 
 
 def write(app: Sphinx) -> None:
-    """Write the page if it has changed."""
     parts = ["Commands\n========\n\nWhat ``--help`` says.\n"]
     for path, text in pages(commands, "accel", None):
         lines = "".join(f"   {line}".rstrip() + "\n" for line in text.splitlines())
@@ -36,7 +35,6 @@ def write(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the extension."""
     app.connect("builder-inited", write)
     app.add_lexer("asm", TextLexer)  # private, no other extension uses it
     return {"parallel_read_safe": True}

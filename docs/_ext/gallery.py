@@ -112,7 +112,6 @@ RUNS = (
 
 
 def carry_out(words: list[str]) -> None:
-    """Execute a command line as the shell would."""
     assert words[0] == "accel"
     with (
         contextlib.redirect_stdout(io.StringIO()),
@@ -123,7 +122,6 @@ def carry_out(words: list[str]) -> None:
 
 
 def make(target: Path) -> None:
-    """Write the reports and their charts into a folder."""
     target.mkdir(parents=True, exist_ok=True)
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
@@ -142,7 +140,6 @@ def make(target: Path) -> None:
 
 
 def page() -> Iterator[str]:
-    """Yield the lines of the page."""
     yield from ("Gallery", "=======", "")
     yield "Reports of runs, each with the commands that make it. A picture links to its interactive report."
     yield ":doc:`how-to/look-into-a-run` explains how to read one."
@@ -159,7 +156,6 @@ def page() -> Iterator[str]:
 
 
 def write(app: Sphinx) -> None:
-    """Write the page if it has changed, and the reports that it links to."""
     target, content = Path(app.srcdir, "gallery.rst"), "".join(f"{line}\n" for line in page())
     if not target.exists() or target.read_text(encoding="utf-8") != content:
         target.write_text(content, encoding="utf-8")
@@ -168,6 +164,5 @@ def write(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the extension."""
     app.connect("builder-inited", write)
     return {"parallel_read_safe": True}

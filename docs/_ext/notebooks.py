@@ -14,7 +14,6 @@ SUFFIX = ".notebook"
 
 
 def lines(notebook: dict[str, Any]) -> Iterator[str]:
-    """Yield a notebook as lines of Markdown."""
     for cell in notebook["cells"]:
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
@@ -41,7 +40,6 @@ def _output(output: dict[str, Any]) -> Iterator[str]:
 
 
 def write(app: Sphinx) -> None:
-    """Write the pages that have changed."""
     for path in sorted(EXAMPLES.glob("*.ipynb")):
         content = "\n".join(lines(json.loads(path.read_text(encoding="utf-8")))) + "\n"
         target = Path(app.srcdir, f"{path.stem}{SUFFIX}")
@@ -50,7 +48,6 @@ def write(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the extension."""
     app.add_source_suffix(SUFFIX, "markdown")
     app.connect("builder-inited", write, priority=100)
     return {"parallel_read_safe": True}

@@ -55,7 +55,6 @@ def public_name(target: str) -> str:
 
 
 def exists(target: str) -> bool:
-    """Return whether a module, or an object in a module, has this name."""
     module, names = target, []
     while module:
         try:
@@ -73,7 +72,6 @@ def exists(target: str) -> bool:
 
 
 def resolve(app: Sphinx, environment: BuildEnvironment, node: pending_xref, content: nodes.Element) -> Any:
-    """Resolve a reference that Sphinx could not."""
     if node.get("refdomain") != "py":
         return None
     target = public_name(node["reftarget"])
@@ -93,7 +91,6 @@ def readable(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the extension."""
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-signature", readable)
     return {"parallel_read_safe": True}
