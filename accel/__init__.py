@@ -30,7 +30,7 @@ errors      AccelError, and below it: ConfigError, GraphError, ProgramError,
 modules     te, views, debug, sweeps, operations, benchmarks
 ==========  ==============================================================
 
-The command line has the same functions: ``accel --help``. Modules are imported on first use.
+The command line has the same functions: ``accel --help``.
 """
 
 import sys

@@ -141,9 +141,6 @@ def multipliers(config: Config) -> int:
     )
 
 
-# --- the fit ---------------------------------------------------------------------------------------
-
-
 class LinearModel(Struct, frozen=True, kw_only=True):
     """A sum of features with weights of at least zero.
 

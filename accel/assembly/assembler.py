@@ -179,8 +179,6 @@ class _Assembler:
             raise ProgramError(".config must come first: the machine decides how everything is encoded")
         return self._config
 
-    # --- names -----------------------------------------------------------------------------------
-
     def _define(self, name: str) -> None:
         if name in self._places or name in self._indices or name in self._pending:
             raise ProgramError(f"{name!r} is defined twice")
@@ -213,8 +211,6 @@ class _Assembler:
         if offset % size:
             raise ProgramError(f"{name!r} is at byte {offset:#x}; elements have {size} bytes here")
         return offset // size
-
-    # --- directives ------------------------------------------------------------------------------
 
     def _config_line(self, text: str) -> None:
         if self._config is not None:

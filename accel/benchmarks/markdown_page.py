@@ -61,9 +61,6 @@ def shape_text(row: Row) -> str:
 _SHAPE = Column(heading="shape", cell=shape_text, whole=lambda _: "", left=True)
 
 
-# --- bounds of the layers ------------------------------------------------------------------------------
-
-
 _REASONS = {
     "compute": "The compute unit bounds {layers}: it is busy in {busy} of the cycles, so only fewer "
     "micro-ops would make {them} faster.",
@@ -120,9 +117,6 @@ def _share(rows: Sequence[Row], unit: str) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-# --- lower bounds ------------------------------------------------------------------------------------------
 
 
 _PASSES = (

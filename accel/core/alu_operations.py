@@ -63,7 +63,7 @@ class Operation:
         text: the result for the manual, ``name(x, y)`` if empty.
         symbol: the operator in comments of instructions, empty for the name as a function.
         is_associative: whether ``f(f(x, a), b)`` equals ``f(x, f(a, b))``, so the simulator may combine
-        operands first.
+            operands first.
         repeated: the immediate whose single application equals applying an immediate several times, or None.
         stages: register stages of its hardware. With two, a micro-op takes three cycles, and its logic is cut
             into three parts of similar delay.

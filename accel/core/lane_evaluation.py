@@ -188,9 +188,6 @@ def ufunc_of(node: Lane, names: tuple[str, str]) -> np.ufunc | None:
     return _ARITHMETIC[inner.kind]
 
 
-# --- partial evaluation ------------------------------------------------------------------------------
-
-
 def with_constant(node: Lane, name: str, value: int) -> Lane:
     """Replace an input by a number, and fold constants.
 

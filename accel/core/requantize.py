@@ -99,9 +99,6 @@ def multipliers_and_exponents(
     return multipliers, wide >> MULTIPLIER_BITS & ((1 << EXPONENT_BITS) - 1)
 
 
-# --- declarations, from which the numpy functions and the proof of the hardware follow ----------------
-
-
 class Bounds(Struct, frozen=True):
     """The zero point and bounds of a result. If ``low > high`` the result is ``high``."""
 

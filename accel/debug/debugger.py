@@ -113,8 +113,6 @@ class Debugger:
         self._position = 0
         self._over = False
 
-    # --- moving ----------------------------------------------------------------------------------
-
     def step(self) -> Halt:
         """Continue to a retirement, a breakpoint, or the end of the run."""
         return self._advance(None, one=True)
@@ -177,8 +175,6 @@ class Debugger:
         how = f"the run has ended after {self._length} {unit}" if self._error is None else str(self._error)
         return Halt(cycle=self.cycle, end=how, error=self._error)
 
-    # --- breakpoints -----------------------------------------------------------------------------
-
     def add(self, breakpoint: Breakpoint) -> int:
         self._numbers += 1
         self.breakpoints[self._numbers] = breakpoint
@@ -220,8 +216,6 @@ class Debugger:
             if touch.memory == location.memory and breakpoint.applies_to(touch.write):
                 every[touch.elements] = True
         return bool(every[location.first : location.stop].any())
-
-    # --- inspecting ------------------------------------------------------------------------------
 
     def read(self, location: MemoryLocation) -> npt.NDArray[Any]:
         """Return DRAM as bytes, micro-ops as rows of dst, src and wgt."""

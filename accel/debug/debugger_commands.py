@@ -89,8 +89,6 @@ class Session:
             raise AccelError(f"{word!r} is ambiguous; it may be {' or '.join(matches)}")
         raise AccelError(f"{word!r} is not a command; {nearest(word, self.commands)}")
 
-    # --- moving ----------------------------------------------------------------------------------
-
     def _step(self, words: list[str]) -> Iterator[str]:
         for _ in range(_count(words, "step")):
             halt = self.debugger.step()
@@ -166,8 +164,6 @@ class Session:
     def _text(self, index: int) -> str:
         return " ".join(format_instruction(self.debugger.instructions[index], self._names).split())
 
-    # --- breakpoints -----------------------------------------------------------------------------
-
     def _break(self, words: list[str]) -> Iterator[str]:
         found = parse_breakpoint(words, self.debugger.program)
         if found.cycle is not None and not self.debugger.timed:
@@ -186,8 +182,6 @@ class Session:
         if self.debugger.breakpoints.pop(number, None) is None:
             raise AccelError(f"breakpoint {number} does not exist; 'breaks' lists those that do")
         yield from ()
-
-    # --- inspecting ------------------------------------------------------------------------------
 
     def _where(self, words: list[str]) -> Iterator[str]:
         _no_arguments(words, "where")

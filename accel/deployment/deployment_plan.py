@@ -73,9 +73,6 @@ def _like(tensor: ImageTensor) -> Tensor:
     return Tensor(name=tensor.name, shape=tensor.shape, dtype=tensor.dtype)
 
 
-# --- what is left out ------------------------------------------------------------------------------
-
-
 def _left_out(program: NetworkProgram, *, cut: bool) -> dict[str, str]:
     graph = program.graph
     reasons = {

@@ -60,9 +60,6 @@ class Stream(Struct, frozen=True, kw_only=True):
         return -(-self.image.size // PAGE_BYTES) * PAGE_BYTES
 
 
-# --- steps -----------------------------------------------------------------------------------------
-
-
 class Pack(Struct, frozen=True, kw_only=True):
     """Copies a plain array to memory in a tensor's layout."""
 
@@ -238,9 +235,6 @@ class Deployment(Struct, frozen=True, kw_only=True):
     @property
     def memory_bytes(self) -> int:
         return sum(stream.window_bytes for stream in self.streams)
-
-
-# --- what steps have in common ---------------------------------------------------------------------
 
 
 def row_major(shape: Shape) -> Shape:

@@ -39,8 +39,6 @@ class _Regions(QuantizedModel):
         super().__init__(model)
         self._roots: dict[str, str | None] = {}
 
-    # --- ends of regions -------------------------------------------------------------------------
-
     def quantize_ends(self) -> None:
         """Quantize before the MaxPools and moves that follow a region."""
         for quantize in self.of_kind("QuantizeLinear"):
@@ -66,8 +64,6 @@ class _Regions(QuantizedModel):
         moved = type(move).FromString(move.SerializeToString())
         moved.input[0] = numbers
         self.replace([move], [*pair, moved])
-
-    # --- pairs inside of regions -----------------------------------------------------------------
 
     def replace_inner_pairs(self) -> int:
         count = 0

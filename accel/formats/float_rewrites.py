@@ -53,9 +53,6 @@ def _bounds(work: EditableModel) -> int:
     return count
 
 
-# --- per-channel factors and addends -------------------------------------------------------------
-
-
 def _into_transposed_convolutions(work: EditableModel) -> int:
     count = 0
     for conv in work.of_kind("ConvTranspose"):
@@ -134,9 +131,6 @@ def _batch_norms(work: EditableModel, shapes: dict[str, Sizes]) -> int:
         work.replace([node], [made])
         count += 1
     return count
-
-
-# --- products ------------------------------------------------------------------------------------
 
 
 def _varying_biases(work: EditableModel) -> int:

@@ -52,8 +52,6 @@ class Exporter:
         content: bytes = model.SerializeToString()
         return content
 
-    # --- parts -------------------------------------------------------------------------------------
-
     def _info(self, name: str) -> Any:
         tensor = self._graph.tensors[name]
         dtype = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))

@@ -111,8 +111,6 @@ class Importer:
             names.append(name)
         return self.builder.graph(self.file.name, names)
 
-    # --- operands ----------------------------------------------------------------------------------
-
     def array(self, name: str) -> Array | None:
         name = self.aliases.get(name, name)
         return self.arrays.get(name)
@@ -186,8 +184,6 @@ class Importer:
         zeros = None if zero is None else self.constant(node, zero, "the zero point")
         dtype = default if zeros is None else zeros.dtype.name
         return {"dtype": dtype, "quantization": self.quantization(node, scale, zero, dtype)}
-
-    # --- results -----------------------------------------------------------------------------------
 
     def emit(
         self,

@@ -98,8 +98,6 @@ def _part(data: dict[str, Any]) -> Part:
     return Part(name=name, offset=offset, nbytes=nbytes)
 
 
-# --- tables in program files: records in the manifest, and a number of one for each instruction -----
-
 NUMBER_BYTES = 2
 """Bytes of a number in a table's member."""
 _MOST = (1 << 8 * NUMBER_BYTES) - 1

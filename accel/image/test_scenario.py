@@ -163,9 +163,6 @@ def check_scenario(start: Start, expected: Expected | None, config: Config, inst
         )
 
 
-# --- reading plain data ---------------------------------------------------------------------------
-
-
 def _get(data: Any, key: str, kind: type[T]) -> T:
     value = data.get(key) if isinstance(data, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool):

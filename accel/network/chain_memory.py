@@ -102,8 +102,6 @@ class ChainMemory:
         self.outputs[output] = name
         return part
 
-    # --- while the chain is built ----------------------------------------------------------------
-
     def unique_name(self, name: str) -> str:
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
         return self._names.fresh(plain if plain.isidentifier() else f"t{plain}")

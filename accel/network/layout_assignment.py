@@ -133,8 +133,6 @@ class _LayoutSearch:
                 writer=writers[name], size=size, readers=tuple(readers), needs_plain=needs_plain
             )
 
-    # --- the cost of an assignment ---------------------------------------------------------------
-
     def _exchanges(self, picture: _SharedPicture, chosen: Mapping[int, LayerCandidate]) -> list[RowExchange]:
         writes = chosen[picture.writer].writes
         assert writes is not None
@@ -200,8 +198,6 @@ class _LayoutSearch:
         if key not in extended or cycles < extended[key].cycles:
             chosen = assignment.chosen | {at: candidate}
             extended[key] = _PartialAssignment(cycles=cycles, visible=still_visible, chosen=chosen)
-
-    # --- the result ------------------------------------------------------------------------------
 
     def compile(self, at: int, candidate: LayerCandidate) -> NetworkPart:
         part = self._parts[at]

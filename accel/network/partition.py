@@ -145,8 +145,6 @@ class PartitionProblem:
         is_exact = self._left > 0 or programs_of(stages) == bound
         return _Solution(stages, best.in_place, best.copied), bound, is_exact
 
-    # --- moves -----------------------------------------------------------------------------------
-
     def _alias_members(self, at: int) -> frozenset[int] | None:
         """Return the parts that must be in one program with a move, or None if there is no such program.
 
@@ -220,8 +218,6 @@ class PartitionProblem:
             if best is None or (programs, copies) < best.rank:
                 best = self._search(rest, inside, outside, best)
         return best
-
-    # --- order -----------------------------------------------------------------------------------
 
     def _settled(self, solution: _Solution) -> list[int]:
         """Move flexible parts from the host into the next program, if there is one."""

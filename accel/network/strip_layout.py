@@ -5,8 +5,7 @@ row of each element. Otherwise each of its strips lies in a separate row:
 
     element (block, line, column), row strip:  pixel (strip * lines + line - halo_above, column)
 
-For example, 16 lines in 8 strips are 2 lines per strip. Row 3 of an element in line 1 has a pixel of line
-3 * 2 + 1 = 7.
+For example, 16 lines in 8 strips are 2 lines per strip. Row 3 of line 1 has a pixel of line 3 * 2 + 1 = 7.
 
 For higher windows, a layout can repeat halo lines of neighbouring strips, and hold the picture's padding.
 

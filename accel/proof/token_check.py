@@ -1,6 +1,6 @@
 """The proof, before a program runs, that its tokens neither deadlock nor race.
 
-A program is finite and straight-line, so one abstract run decides whether it deadlocks, see
+Programs are straight-line, so one abstract run decides whether they deadlock, see
 :mod:`accel.core.token_rules`. Happens-before is the closure of the order within a unit and of k-th push
 before (k + initial)-th pop of the same counter, kept as one vector clock per instruction. Two overlapping
 accesses by different units, at least one of them a write, race if happens-before does not order them. Order

@@ -6,9 +6,9 @@ Each e-node has a variable, 1 if the graph has it. Each output needs an e-node, 
     subject to  sum of x(n) over the e-nodes of an output's e-class >= 1
                 sum of x(m) over the e-nodes of an operand's e-class >= x(n)
 
-So a tensor that is read twice is paid once. A solution must not contain a cycle, for example a Transpose of a
-Transpose of itself. So e-classes on possible cycles have a level, a real number, and an e-node between two of
-them has a greater level than its operand.
+A tensor that is read twice is paid once. A solution must not contain a cycle, for example a Transpose of a
+Transpose of itself. So e-classes on possible cycles have a level, and an e-node a greater one than its
+operand.
 
 Predicting a layer takes much longer than solving the program. So layers start with a lower bound, and only
 those of a solution are predicted, until no cost changes. The last solution is the best up to 0.1 %, because

@@ -115,8 +115,6 @@ class Compiled(Image):
                     f"{tensor.dtype}{list(shape)}, as the program has"
                 )
 
-    # --- inputs ------------------------------------------------------------------------------------
-
     @property
     def inputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Shape and dtype of every input, by name."""

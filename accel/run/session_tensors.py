@@ -107,8 +107,6 @@ class TensorStore:
         if self.closed:
             raise AccelError("the session is closed; open another one, and call numpy() before close()")
 
-    # --- tensors -------------------------------------------------------------------------------------
-
     def of_host(self, array: Array) -> SessionTensor:
         values = Values()
         values.plain = _read_only(array.flatten())
@@ -154,8 +152,6 @@ class TensorStore:
                 return False
             values.zero_padded.add(copy.offset)
         return True
-
-    # --- values --------------------------------------------------------------------------------------
 
     def plain(self, values: Values) -> Array:
         if values.plain is None:

@@ -110,8 +110,6 @@ class WaitGraph:
                 found += [(kind, number) for number, cycle in enumerate(cycles) if cycle != NONE]
         return found
 
-    # --- construction of edges ---------------------------------------------------------------------
-
     def _edge(self, kind: NodeKind, number: int, *delays: Delay) -> Edge:
         bound = self._cycles[kind][number]
         for delay in delays:
@@ -131,8 +129,6 @@ class WaitGraph:
         latency = Delay(self._read_latency, unit, Wait.READ_LATENCY, index)
         data = (Delay(beats - 1, unit, Wait.READ_DATA, index),) if beats > 1 else ()
         yield self._edge(NodeKind.READ_GRANT, burst, latency, *data, *tail)
-
-    # --- dispatch and start ------------------------------------------------------------------------
 
     def _dispatch_edges(self, index: int) -> Iterator[Edge]:
         unit = Unit.FETCH
@@ -221,8 +217,6 @@ class WaitGraph:
                     Delay(1, Unit.STORE, store_wait, index),
                 )
 
-    # --- retirement --------------------------------------------------------------------------------
-
     def _retire_edges(self, index: int) -> Iterator[Edge]:
         timing = self._timings[index]
         unit = timing.unit
@@ -259,8 +253,6 @@ class WaitGraph:
         wait = Wait.STARTUP if kind is NodeKind.START else Wait.WRITE_BACK
         lead = (Delay(lead_cycles, unit, wait, index),) if lead_cycles else ()
         yield self._edge(kind, number, *lead, words)
-
-    # --- the bus -----------------------------------------------------------------------------------
 
     def _read_grant_edges(self, burst: int) -> Iterator[Edge]:
         reads = self._reads

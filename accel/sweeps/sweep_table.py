@@ -81,8 +81,6 @@ class Table:
             names = [name for name in names if name != "error"]
         return names, [[as_text(name, row[name]) for name in names] for row in self.rows]
 
-    # --- files -----------------------------------------------------------------------------------
-
     def save_csv(self, path: str | Path) -> None:
         """Write a CSV file. None is an empty field."""
         text = io.StringIO()
@@ -97,8 +95,6 @@ class Table:
         sink = io.BytesIO()
         parquet.write_table(arrow.Table.from_pylist(self.rows), sink)
         write_atomically(Path(path), sink.getvalue())
-
-    # --- plots -----------------------------------------------------------------------------------
 
     def draw(self, plot: Plot) -> Any:
         """Return a plot as a matplotlib figure."""

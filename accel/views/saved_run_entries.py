@@ -114,8 +114,6 @@ def _layer(data: Any) -> Layer:
     return Layer(**texts, program=program, cycles=cycles)
 
 
-# --- figures -----------------------------------------------------------------------------------------
-
 _Reader = Callable[[Any, str], Any]
 _PART = "figures"
 
@@ -183,9 +181,6 @@ def _read_error(data: Any, key: str) -> dict[str, Any]:
         "cycle": read_optional_count(error, "cycle"),
         "message": read_text(error, "message"),
     }
-
-
-# --- critical path and states ------------------------------------------------------------------------
 
 
 def read_critical_path(data: Any, archive: Archive) -> tuple[Segment, ...]:

@@ -81,8 +81,6 @@ class Emission:
             ),
         )
 
-    # --- statements ------------------------------------------------------------------------------
-
     def _run(self, nodes: Sequence[Node], env: dict[IterVar, int]) -> None:
         """``env`` has the values of outer loop variables and is changed."""
         for node in nodes:

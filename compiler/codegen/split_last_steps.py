@@ -13,8 +13,7 @@ For a last tile of four channels whose last step is split::
                                       ALU   channels 2, 3
                                       STORE channels 2, 3
 
-The load unit loads the weights of channels 2 and 3 during the passes over channels 0 and 1, instead of being
-idle during all passes.
+The load unit loads the weights of channels 2 and 3 during the passes over channels 0 and 1.
 
 The pass tries to split none, 1, 2, 4 or all of the last steps, and chooses the fastest order by ``Clocks``.
 """

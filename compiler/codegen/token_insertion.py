@@ -117,9 +117,6 @@ class _Uops:
         return self._held[instruction.uop_begin : instruction.uop_end]
 
 
-# --- tokens ----------------------------------------------------------------------------------------
-
-
 def with_tokens(found: Dependences, after: Mapping[int, int] | None = None) -> Ordered:
     """Return a program with tokens.
 

@@ -131,9 +131,6 @@ def alike(parts: Sequence[Ranges], most: int) -> list[tuple[tuple[int, ...], lis
     return [(pair, group) for group in found.values()]
 
 
-# --- the first step of each sum -----------------------------------------------------------------------
-
-
 def first_steps(
     ranges: Ranges, margins: Sequence[Linear], wanted: Sequence[Ranges]
 ) -> tuple[list[Ranges], list[Ranges]]:

@@ -126,9 +126,6 @@ def _pixel_splits(axes: tuple[WindowAxis, WindowAxis]) -> Splits:
     return down, across
 
 
-# --- mappings that may be faster ---------------------------------------------------------------------
-
-
 def _promising_splits(workload: Workload, config: Config) -> Iterator[Splits]:
     """Yield splits that fill blocks which the plain mapping leaves incomplete."""
     axes = window_axes_of(workload)

@@ -144,8 +144,6 @@ class _State:
             value = function.values(value, *operands)
         self._part(node.target, env)[...] = value.astype(node.target.buffer.dtype)
 
-    # --- scalar statements -------------------------------------------------------------------------
-
     def _loop(self, node: For, env: Env) -> None:
         loops: list[For] = []
         conditions: list[Condition] = []
@@ -230,8 +228,6 @@ class _State:
             where = {v: np.broadcast_to(a, shape)[mask] for v, a in values.items()}
             result[mask] = self._scalar(expr.value, where)
         return result
-
-    # --- intrinsics --------------------------------------------------------------------------------
 
     def _part(self, region: Region, env: Env) -> Array:
         array = self.arrays[region.buffer]

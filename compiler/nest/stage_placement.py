@@ -118,8 +118,6 @@ class Lowering:
             return nest.index(nest.stage.axis.index(v))
         return nest.values[v]
 
-    # --- placement of a stage --------------------------------------------------------------------
-
     def _place(self, stage: Stage) -> None:
         attach = stage.attach or (None if stage.is_root else self._automatic_attachment(stage))
         outer: tuple[IterVar, ...] = ()

@@ -161,16 +161,12 @@ class _Tensorizer:
                     f"tensorized block; its loops must be whole axes, or the inner loops of splits"
                 )
 
-    # --- copies ----------------------------------------------------------------------------------
-
     def _copy_position(self, nest: StageNest) -> int:
         stage = nest.stage
         if stage.tensorized is not None:
             return stage.leaves.index(stage.tensorized[0])
         attached = [i for i, leaf in enumerate(stage.leaves) if self.lowering.attached_at(stage, leaf)]
         return attached[-1] + 1 if attached else 0
-
-    # --- declared intrinsics -----------------------------------------------------------------------
 
     def _block_nodes(self, nest: StageNest, block: int) -> list[Node]:
         intrin, output, inputs = self._unify(nest, block)
@@ -293,8 +289,6 @@ class _Tensorizer:
         )
         buffer_extents = self.lowering.buffer_extents[lowered.tensor]
         return Access(lowered.tensor, buffer_extents, lowered.indices, axes, format_expr(pattern), ends=ends)
-
-    # --- the ALU -----------------------------------------------------------------------------------
 
     def _alu(self, nest: StageNest, block: int) -> list[Node]:
         stage = nest.stage

@@ -60,8 +60,6 @@ class PoolSizes:
     def taps(self) -> tuple[Taps, Taps]:
         return Taps.of(self.slide, 0), Taps.of(self.slide, 1)
 
-    # --- which plans fit ---------------------------------------------------------------------------------
-
     @property
     def threaded_iterations(self) -> IntArray:
         return np.where(self.table.along_rows, self.row_tiles, self.channel_tiles)
@@ -108,8 +106,6 @@ class PoolSizes:
         if not self.taps[axis].whole:
             return np.full_like(part, size)
         return np.minimum(size, (part - 1) * self.slide.stride[axis] + self.slide.reach[axis])
-
-    # --- work of tiles -----------------------------------------------------------------------------------
 
     def span(self, axis: int, number: IntArray, part: IntArray) -> TileSpan:
         """``number`` is the tile's along an axis, ``part`` a tile's outputs."""

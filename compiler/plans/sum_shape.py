@@ -124,8 +124,6 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
         has_choice = self.has_residual and self.can_add_by_product and not self.epilogue_in_store
         return [self, replace(self, residual_product=True)] if has_choice else [self]
 
-    # --- which part of the input an output needs -------------------------------------------------------
-
     @abstractmethod
     def tap_counts(self, axis: int) -> IntArray:
         """Return prefix sums of the executed products along an axis.
@@ -198,8 +196,6 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
             return output.beats
         one = self.channel_transfer(config.out_element_bytes, config, np.ones_like(channels))
         return one.beats * channels * batches
-
-    # --- how tensors lie in DRAM -----------------------------------------------------------------------
 
     @abstractmethod
     def input_transfer(

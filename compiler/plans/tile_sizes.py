@@ -66,8 +66,6 @@ class TileSizes:
         )
         self.residual_inputs = self.accumulators * shape.residual_product
 
-    # --- which plans fit ---------------------------------------------------------------------------------
-
     def fits(self) -> BoolArray:
         return self.buffers_fit() & self.micro_ops_fit()
 
@@ -177,8 +175,6 @@ class TileSizes:
         pieces = np.where(table.columns < shape.columns, table.channels * table.rows, table.channels)
         final = 0 if shape.reset_passes else np.minimum(pieces, _MAX_FINAL_PIECES) * (pieces > 1)
         return np.asarray(table.threads * per_pattern * (patterns + final) + _EPILOGUE_UOPS)
-
-    # --- loops over threads ------------------------------------------------------------------------------
 
     def _threads_if(self, along: BoolArray) -> IntArray:
         return np.where(along, self.table.threads, 1)

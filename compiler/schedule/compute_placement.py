@@ -34,8 +34,6 @@ class PlacedLoops(Loops):
     def _check_reader(self, stage: Self) -> None:
         """Refuse a stage that does not need this one, or any if this one is an output."""
 
-    # --- operators -------------------------------------------------------------------------------
-
     def compute_at(self, consumer: Self | Tensor, axis: IterVar | str) -> None:
         """Compute, inside a loop of ``consumer``, only the part that the loop's body reads.
 

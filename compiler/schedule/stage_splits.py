@@ -74,8 +74,6 @@ class Loops(ABC):
     @abstractmethod
     def _record_step(self, op: str, **arguments: Any) -> None: ...
 
-    # --- operators -------------------------------------------------------------------------------
-
     def split(
         self, axis: IterVar | str, factor: int, *, names: tuple[str, str] | None = None
     ) -> tuple[IterVar, IterVar]:
@@ -214,8 +212,6 @@ class Loops(ABC):
         loop = self._find_loop(axis)
         self.threads.add(loop)
         self._record_step("bind", axis=loop.name, thread=thread.name)
-
-    # --- helpers ---------------------------------------------------------------------------------
 
     def _check_factor(self, parent: IterVar, factor: object) -> int:
         return check_integer(f"the factor for {parent.name} of {self.name}", factor, error=ScheduleError)

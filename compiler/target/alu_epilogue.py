@@ -110,9 +110,6 @@ def pieces(factor: Expr) -> list[tuple[int, tuple[Condition, ...]]]:
     return found
 
 
-# --- fewer passes ------------------------------------------------------------------------------------
-
-
 def simplified(ops: Sequence[PostOp]) -> tuple[PostOp, ...]:
     """Return equivalent operators with fewer passes."""
     merged: list[PostOp] = []
@@ -157,9 +154,6 @@ def _is_implied(before: Sequence[PostOp], op: PostOp) -> bool:
     if isinstance(op, AtMost):
         return high is not None and op.bound >= high and (low is None or low <= high)
     return False
-
-
-# --- reset and bias at once --------------------------------------------------------------------------
 
 
 class Folded(Struct, frozen=True, kw_only=True):

@@ -58,8 +58,6 @@ class Engine(ABC):
     observed = True
     """Whether events can be recorded."""
 
-    # --- provided by engines -----------------------------------------------------------------------
-
     @abstractmethod
     def configure(self, config: Config, behaviour: Behaviour) -> None:
         """Set the behaviour of memory."""
@@ -133,8 +131,6 @@ class Engine(ABC):
         Raises:
             ProgramError: the wave file could not be completed. It is deleted.
         """
-
-    # --- common ------------------------------------------------------------------------------------
 
     def __enter__(self) -> "Engine":
         return self

@@ -71,8 +71,6 @@ class PysimEngine(Engine):
             assert self._wave is not None
             raise lost_wave(self._wave, error.errno or 0) from None
 
-    # --- the clock -----------------------------------------------------------------------------------
-
     def _step(self) -> None:
         before = self._cycles
         with self._wave_errors():
@@ -172,8 +170,6 @@ class PysimEngine(Engine):
         for kind in (RecordKind.WRITE_GRANT, RecordKind.WRITE_LAST):
             name = f"ev_{kind.name.lower()}"
             note(kind, Unit.STORE, name, f"{name}_beats")
-
-    # --- the engine ----------------------------------------------------------------------------------
 
     def configure(self, config: Config, behaviour: Behaviour) -> None:
         self._memory = Memory(config, behaviour)

@@ -61,8 +61,6 @@ class ControlState:
         self._loaded = 0
         self._consumed = 0
 
-    # --- settings: all zero without a SET ------------------------------------------------------------
-
     def apply_setting(self, setting: Set) -> None:
         self._settings[type(setting)] = setting
 
@@ -85,8 +83,6 @@ class ControlState:
     def sum_setting(self) -> SetSum:
         found = self._settings.get(SetSum)
         return found if isinstance(found, SetSum) else SetSum()
-
-    # --- residuals: first in, first out --------------------------------------------------------------
 
     @property
     def residual_count(self) -> int:

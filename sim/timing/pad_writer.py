@@ -101,8 +101,6 @@ class PadWriter(PeriodicState):
             self._batches.popleft()
             self._completions.append(0)
 
-    # --- state -----------------------------------------------------------------------------------
-
     def state(self, seen: int, floor: int, base: int) -> tuple[int, ...]:
         """The unit has used ``seen`` completions. No word of a later LOAD is written before ``floor``."""
         begin = max(self._begin(), floor) if not self._batches else self._begin()

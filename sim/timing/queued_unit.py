@@ -66,8 +66,6 @@ class QueuedUnit(Requester):
     def last_cycle(self) -> int:
         return max([*self.starts[-1:], *self.retires[-1:], *self.dispatches[-1:], 0])
 
-    # --- state -----------------------------------------------------------------------------------
-
     def earliest_start(self, next_dispatch: int) -> int:
         """Return a cycle before which no more instructions start."""
         position = len(self.starts)

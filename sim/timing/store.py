@@ -132,8 +132,6 @@ class StoreUnit(QueuedUnit):
                 return
             self._start(position, timing, cycle)
 
-    # --- when an instruction can start -----------------------------------------------------------
-
     def _retire_cycle(self, position: int) -> int:
         return self.retires[position] if position < len(self.retires) else NEVER
 
@@ -178,8 +176,6 @@ class StoreUnit(QueuedUnit):
         excess = self.loaded.total + use.residuals - self._res_depth
         return _after(self._retire_cycle(self.consumed.mover_of(excess)), ready) if excess > 0 else ready
 
-    # --- starting and retiring -------------------------------------------------------------------
-
     def _start(self, position: int, timing: InstructionTiming, cycle: int) -> None:
         self.starts.append(cycle)
         self.readies.append(self.ready)
@@ -221,8 +217,6 @@ class StoreUnit(QueuedUnit):
                 retire = max(retire, retires[-1] + 1)
             retires.append(retire)
             self._kernel.retire(self.timings[position], retire)
-
-    # --- state -----------------------------------------------------------------------------------
 
     def advance(self, since: Checkpoint, periods: int, shifts: Mapping[str, int]) -> None:
         completions, count = self._completions, len(self._completions) - since["_completions"]

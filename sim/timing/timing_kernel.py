@@ -100,8 +100,6 @@ class TimingKernel:
             self.stop = stop
             self.horizon = min(self.horizon, cycle)
 
-    # --- tokens ----------------------------------------------------------------------------------
-
     def tokens_ready(self, timing: InstructionTiming, cycle: int) -> int:
         """Return the first cycle, at least ``cycle``, with all popped tokens, or NEVER if a push is
         unknown."""
