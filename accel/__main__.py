@@ -6,7 +6,8 @@ import sys
 from accel.base.interrupts import EXIT_INTERRUPTED, end_at_interrupt, ended_by_interrupt
 
 GC_THRESHOLDS = 100_000, 50, 100
-"""A compilation makes millions of objects and hardly any cycles. Python's defaults cost a tenth of its time."""
+"""A compilation makes millions of objects and hardly any cycles, so Python's defaults cost a tenth of its
+time."""
 
 
 def main() -> None:

@@ -195,8 +195,6 @@ class Image:
         bars = [Bar(unit, n / total, f"{n:,} instructions") for unit, n in counts.most_common()]
         return html_summary(type(self).__name__, rows, bars)
 
-    # --- file ------------------------------------------------------------------------------------
-
     def save(self, path: str | Path) -> None:
         """Write the program file, all or nothing.
 
@@ -325,9 +323,6 @@ class Image:
         )
         check_image(image)
         return image
-
-
-# --- reading, with every value checked ------------------------------------------------------------
 
 
 def _checked_version(manifest: Any) -> int:

@@ -142,8 +142,6 @@ class SearchSpace(ABC):
     def _planner_prediction(self, point: Point) -> float | None:
         return None
 
-    # --- random steps ------------------------------------------------------------------------------------
-
     def random_point(self, rng: Generator) -> Point:
         """Return a random valid point, or raise a TuningError if none is found."""
         valid = self.valid_points

@@ -103,9 +103,6 @@ def _add_dequantized(
     return np.clip(scaled + out.zero, low, high).astype(np.int64)
 
 
-# --- requantization ----------------------------------------------------------------------------------
-
-
 def scale_words(scales: tuple[float, ...]) -> tuple[int, ...]:
     """Return scales as the store unit's int32 words, ``accel.core.requantize.Scale.word``."""
     words = [Scale.of(value).word for value in scales]
@@ -214,9 +211,6 @@ class IntegerRequantized(Function, frozen=True):
         return {"zero": self.zero, "low": self.low, "high": self.high}
 
 
-# --- addition ----------------------------------------------------------------------------------------
-
-
 def check_multiplier(number: object) -> int:
     """Return a multiplier, or raise a ShapeError."""
     return check_integer("multiplier", number, least=0, most=(1 << ADD_MULTIPLIER_BITS) - 1)
@@ -301,9 +295,6 @@ class IntegerAdded(IntegerPairFunction, frozen=True):
     zero: int
     low: int
     high: int
-
-
-# --- parameters --------------------------------------------------------------------------------------
 
 
 class Parameter(Function, frozen=True):

@@ -42,7 +42,6 @@ class StepTable(Struct):
         residual_loads: LOADs of the residual by the load unit.
         overlapped_slots: last slots of the step, during which the tile's first pieces are stored.
         padding_words: zero words that the operand LOADs write.
-        store_unit_beats: beats of the store unit's LOADs.
     """
 
     exists: BoolArray
