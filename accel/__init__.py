@@ -9,7 +9,7 @@ Example::
     result = program.run(A=np.ones((64, 64), np.int8))
     print(result.cycles, result.outputs["C"][0, :4])
 
-``help(accel.build)`` and so on describe one name:
+``help(accel.build)`` describes one name:
 
 ==========  ==============================================================
 workloads   gemm, dense, conv2d, conv2d_transpose, max_pool2d, avg_pool2d,

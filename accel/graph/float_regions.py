@@ -10,7 +10,7 @@ together:
    Quantize moves through Transpose only.
 
 Other regions stay in float32, where each operation rounds. For example, Add, Clip(0, 6) and Quantize become
-QLinearAdd if the Quantize covers 0 to 5.9, but not if it covers -1 to 7. Results differ by at most 1.
+QLinearAdd if the Quantize covers 0 to 5.9, but not if it covers -1 to 7.
 
 Found by experiment with onnxruntime 1.32.
 """

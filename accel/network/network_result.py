@@ -193,10 +193,12 @@ class NetworkResult:
     """The result of a network's run.
 
     Attributes:
-        macs, host_macs, compile_seconds: of the :class:`~accel.NetworkProgram`.
+        macs: nominal MACs.
+        host_macs: nominal MACs on the host.
         tensors: inputs and results by name, in the graph's shapes and dtypes.
         cycles: cycles of all programs, or None if time was not simulated.
         mismatches: wrong values by tensor, or None if nothing was compared.
+        compile_seconds: processor time of compilation, or None if unknown.
         simulate_seconds: processor time, including the host's.
         runs: events of each program, or empty unless recorded.
     """

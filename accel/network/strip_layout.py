@@ -7,7 +7,7 @@ row of each element. Otherwise each of its strips lies in a separate row:
 
 For example, 16 lines in 8 strips are 2 lines per strip. Row 3 of line 1 has a pixel of line 3 * 2 + 1 = 7.
 
-For higher windows, a layout can repeat halo lines of neighbouring strips, and hold the picture's padding.
+For higher windows, a layout can repeat halo lines of neighbouring strips and hold padding.
 
 A *repeated* layout holds the same picture in the rows of all strips, for example a factor of each channel.
 

@@ -11,8 +11,8 @@ Transpose of itself. So e-classes on possible cycles have a level, and an e-node
 operand.
 
 Predicting a layer takes much longer than solving the program. So layers start with a lower bound, and only
-those of a solution are predicted, until no cost changes. The last solution is the best up to 0.1 %, because
-all its costs are predictions and all others are lower bounds.
+those of a solution are predicted, until no cost changes. The last solution is the best up to 0.1 %, since its
+costs are predictions and all others are lower bounds.
 """
 
 from __future__ import annotations

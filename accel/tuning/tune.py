@@ -42,15 +42,19 @@ class Tuning:
 
     Attributes:
         name: of the computation.
-        explorer, seed, seconds: of the search.
+        explorer, seed: of the search.
         space_size: combinations of values.
         valid_points: or None in a space that is too large to count.
         trials: in the order of measurement, without earlier records.
         recorded: points of earlier records.
-        knobs, cycles, program, result: of the fastest point.
+        knobs: of the fastest point.
+        cycles: of the fastest point.
         default_cycles: of an operator's default schedule, or None for a template.
         steps: of the schedule, as :mod:`accel.compiler.schedule.schedule_files` writes them.
         mapping: name of the scheduled mapping.
+        program: proven free of deadlocks and races.
+        result: its run, equal to the reference.
+        seconds: of the search.
         jobs: processes that measured.
         deaths: workers that died.
     """

@@ -15,7 +15,7 @@ For a last tile of four channels whose last step is split::
 
 The load unit loads the weights of channels 2 and 3 during the passes over channels 0 and 1.
 
-The pass tries to split none, 1, 2, 4 or all of the last steps, and chooses the fastest order by ``Clocks``.
+It tries to split none, 1, 2, 4 or all last steps, and chooses the fastest order by ``Clocks``.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class UnitClocks:
     have a row for each set, one for a set that is always free, and one for steps without a STORE.
 
     Attributes:
-        compute, port, write: when the compute unit, the read port, and the write port are free.
+        compute, port, write: when the compute unit, read port and write port are free.
         load: when the data of the load unit's next request can arrive.
         used: by buffer, when new data can arrive because the old data has been read.
         ready: by buffer, when its data is there.
@@ -26,7 +26,7 @@ class UnitClocks:
         partly_stored: by set of accumulators, when its first piece is written.
         read_queues: when the next burst (row 0) and the next LOAD (row 1) can have data, limited by those in
             flight.
-        write_queue: the same for a burst that is written.
+        write_queue: the same for written bursts.
         padding_before: by buffer, all zero words up to those of its data.
         padding_written, padding_issued: zero words that are written, and those of all LOADs so far.
         last_data: when the last beat of an operand LOAD arrived.

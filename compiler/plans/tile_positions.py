@@ -39,7 +39,7 @@ class StepPositions:
             numbers.
         batches, depth, input_blocks: blocks of the batch, of the sum, and of the step's input channels.
         has_one_channel: whether the thread has the same channels in all its tiles.
-        loaded_inputs, loaded_weights: share of a step's operand that is loaded, for this step or a later one.
+        loaded_inputs, loaded_weights: loaded share of an operand, for this step or a later one.
     """
 
     def __init__(self, loops: LoopRounds, numbers: IntArray) -> None:
