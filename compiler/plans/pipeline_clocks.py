@@ -28,7 +28,7 @@ class UnitClocks:
             flight.
         write_queue: the same for written bursts.
         padding_before: by buffer, all zero words up to those of its data.
-        padding_written, padding_issued: zero words that are written, and those of all LOADs so far.
+        padding_written, padding_issued: written zero words, and those of all LOADs so far.
         last_data: when the last beat of an operand LOAD arrived.
     """
 

@@ -38,7 +38,7 @@ class StepPositions:
             and of the kernel's rows in the step. ``rows``, ``columns``, ``channels`` and ``taps`` are their
             numbers.
         batches, depth, input_blocks: blocks of the batch, of the sum, and of the step's input channels.
-        has_one_channel: whether the thread has the same channels in all its tiles.
+        has_one_channel: whether the thread has the same channels in all tiles.
         loaded_inputs, loaded_weights: loaded share of an operand, for this step or a later one.
     """
 
