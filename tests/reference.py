@@ -316,7 +316,7 @@ class Reference:
             return
         width = 4 if memory in (ACC, PAR) else 1
         settings = {**self.bytes_read, ACC_8BIT: (self.acc_unsigned, 0)}
-        unsigned, zero = settings.get(memory, (False, 0))
+        unsigned, zero = settings.get(memory, (memory == TAB, 0))
         values = [
             int.from_bytes(bytes(data[n : n + width]), "little", signed=not unsigned) - zero
             for n in range(0, len(data), width)
