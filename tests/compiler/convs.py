@@ -81,7 +81,9 @@ OPERATION_FORMULAS: dict[str, Callable[[Array, Array], Array]] = {
     "max": np.maximum,
     "min": np.minimum,
     "mul": lambda x, y: x * y,
-    "shr": lambda x, y: np.where(y < 0, x << np.clip(-y, 0, 31), x >> np.clip(y, 0, 31)),
+    "shr": lambda x, y: np.where(
+        y < 0, np.where(y > -32, x << np.clip(-y, 0, 31), 0), x >> np.clip(y, 0, 31)
+    ),
     "t_gap": lambda x, y: abs(x - y),
     "t_product": lambda x, y: (np.sign(x * y) * ((abs(x * y) + (1 << 30)) >> 31)).clip(
         -(1 << 31), (1 << 31) - 1
