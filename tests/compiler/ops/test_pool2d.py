@@ -50,6 +50,13 @@ def right(workload: accel.Workload, machine: accel.Machine, seed: int, threads: 
     program_is_right(accel.build(workload, machine, vthreads=threads), {"data": data}, want)
 
 
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 5), (5, 1)], ids=str)
+def test_a_picture_smaller_than_the_stride(sizes: tuple[int, int]) -> None:
+    """It has no elements at some remainders modulo the stride."""
+    workload = accel.max_pool2d(1, 1, *sizes, 2, stride=2, padding=(0, 0, 1, 1))
+    right(workload, accel.machine("gemm8x8"), 0)
+
+
 @examples(60)
 @given(st.data())
 def test_any_pooling_on_any_machine(data: st.DataObject) -> None:
