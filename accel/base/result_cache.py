@@ -153,7 +153,7 @@ def _opened(folder: Path) -> ResultCache:
 
 
 def cache_key(*parts: str | bytes) -> str:
-    """``parts`` are everything that a result depends on besides this installation, in a fixed order."""
+    """``parts`` are all inputs of a result, in a fixed order. The key also covers this installation."""
     digest = hashlib.sha256(_source_digest())
     for part in parts:
         data = part.encode() if isinstance(part, str) else part

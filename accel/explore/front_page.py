@@ -34,14 +34,15 @@ def page_data(exploration: Exploration) -> dict[str, Any]:
         for one in exploration.workloads
         for figure in measured_figures(exploration.timing)
     ]
-    if len(exploration.workloads) == 1 and exploration.workloads[0].weight == 1:
+    sums_are_equal = len(exploration.workloads) == 1 and exploration.workloads[0].weight == 1
+    if sums_are_equal:
         others = [one for one in others if one.partition(":")[0] not in objectives]
     placed = (
         [name for name, one in exploration.known_objectives.items() if one.source == "placement"]
         if exploration.placement is not None
         else []
     )
-    if len(exploration.workloads) == 1 and exploration.workloads[0].weight == 1:
+    if sums_are_equal:
         placed = [name for name in placed if ":" not in name]
     axes = list(dict.fromkeys([*objectives, *placed, *others, *MACHINE_FIGURES, *exploration.space.domains]))
     base = exploration.base

@@ -49,8 +49,10 @@ def loads(config: Config, unit: Unit) -> Claims:
 def _as_many_beats(
     claims: Claims, component: LoadExecutor, depth: int
 ) -> tuple[Signal, list[tuple[Value, Signal]]]:
-    """Claim that as many beats are requested as arrive. Return the beats that the bus owes, and the transfers
-    whose beats come after others'."""
+    """Claim that as many beats arrive as are requested.
+
+    Return the number of beats in flight, and the transfers whose beats come after those of others.
+    """
     inside = claims.inside
     read = component.read
     requesting, granted, beat = read.valid, read.granted, read.beat_valid

@@ -98,45 +98,39 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_workers_end_with_their_parent(how: signal.Signals, tmp_path: Path) -> None:
-    script, seen = tmp_path / "slow.py", tmp_path / "seen"
-    script.write_text(_SLOW)
-    seen.mkdir()
-    process = subprocess.Popen([sys.executable, script, seen], stderr=subprocess.DEVNULL)
-    _until(lambda: len(list(seen.iterdir())) == 2)
-    process.send_signal(how)
-    process.wait(timeout=120)
-    workers = [int(path.name) for path in seen.iterdir()]
-    _until(lambda: not any(_alive(pid) for pid in workers))
+    _end_with_their_parent(_SLOW, how, tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="POSIX process groups")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_programs_of_workers_end_with_their_parent(how: signal.Signals, tmp_path: Path) -> None:
     """As a placement of an exploration that is interrupted."""
-    script, seen = tmp_path / "slow.py", tmp_path / "seen"
-    script.write_text(_SLOW_PROGRAM)
-    seen.mkdir()
-    process = subprocess.Popen([sys.executable, script, seen], stderr=subprocess.DEVNULL)
-    _until(lambda: len(list(seen.iterdir())) == 2)
-    process.send_signal(how)
-    process.wait(timeout=120)
-    programs = [int(path.name) for path in seen.iterdir()]
-    _until(lambda: not any(_alive(pid) for pid in programs))
+    _end_with_their_parent(_SLOW_PROGRAM, how, tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="POSIX process groups")
 def test_programs_of_an_own_cluster_end_with_an_interrupt(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
-    script, seen = tmp_path / "slow.py", tmp_path / "seen"
-    script.write_text(_SLOW_PROGRAM.replace("in_processes", "on_dask"))
+    seen = _end_with_their_parent(_SLOW_PROGRAM.replace("in_processes", "on_dask"), signal.SIGINT, tmp_path)
+    assert len(list(seen.iterdir())) == 2, "no further program started"
+
+
+def _end_with_their_parent(text: str, how: signal.Signals, folder: Path) -> Path:
+    """Check that two processes end after a script that has started them and gets a signal.
+
+    Returns:
+        The folder in which each started process writes a file with its number as the name.
+    """
+    script, seen = folder / "slow.py", folder / "seen"
+    script.write_text(text)
     seen.mkdir()
     process = subprocess.Popen([sys.executable, script, seen], stderr=subprocess.DEVNULL)
     _until(lambda: len(list(seen.iterdir())) == 2)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     process.wait(timeout=120)
-    programs = [int(path.name) for path in seen.iterdir()]
-    _until(lambda: not any(_alive(pid) for pid in programs))
-    assert len(list(seen.iterdir())) == 2, "no further program started"
+    started = [int(path.name) for path in seen.iterdir()]
+    _until(lambda: not any(_alive(pid) for pid in started))
+    return seen
 
 
 def _alive(pid: int) -> bool:
