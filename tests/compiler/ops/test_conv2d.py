@@ -16,20 +16,14 @@ from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 from accel.core.isa import Load, Memory
 from accel.te import Schedule
-from tests.compiler.convs import any_inputs, convolutions, epilogues, expected
+from tests.compiler.convs import any_inputs, convolutions, epilogues, expected, layer_is_right
 from tests.compiler.running import as_it_is
-from tests.compiler.verdicts import program_is_right, stages_are_right
+from tests.compiler.verdicts import stages_are_right
 from tests.expect import refused
 from tests.strategies import examples
 from tests.thorough import diagonal
 
 CONFIGS = ("vta", "gemm8x8", "tiny")
-
-
-def right(program: accel.Program, workload: accel.Workload, seed: int = 0) -> None:
-    """Compare with numpy, also when units execute in another order than the program's."""
-    inputs = any_inputs(workload, seed)
-    program_is_right(program, inputs, expected(workload, inputs))
 
 
 @examples(80)
@@ -38,7 +32,7 @@ def test_any_convolution_on_any_machine(data: st.DataObject) -> None:
     machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
     workload = data.draw(convolutions(machine.config))
     build = data.draw(st.sampled_from((as_it_is, accel.build)))
-    right(build(workload, machine), workload, data.draw(st.integers(0, 99)))
+    layer_is_right(build(workload, machine), workload, data.draw(st.integers(0, 99)))
 
 
 @examples(40)
@@ -58,7 +52,7 @@ def test_any_convolution_on_machines_with_little_memory(data: st.DataObject) -> 
     )
     workload = data.draw(convolutions(config, 6))
     if len(fitting_plans(conv_shape(workload, config), config, 1).rows):
-        right(as_it_is(workload, accel.machine(config)), workload)
+        layer_is_right(as_it_is(workload, accel.machine(config)), workload)
         return
     message = "not even the smallest tiles of this convolution fit configuration 'small'; they need "
     with pytest.raises(ScheduleError, match=message):
@@ -72,14 +66,14 @@ def test_any_dense_layer(data: st.DataObject) -> None:
     config = machine.config
     sizes = [data.draw(st.integers(1, 3 * n)) for n in (config.batch, config.block_in, config.block_out)]
     workload = accel.dense(*sizes, **data.draw(epilogues))
-    right(as_it_is(workload, machine), workload)
+    layer_is_right(as_it_is(workload, machine), workload)
 
 
 @pytest.mark.parametrize(("threads", "name"), diagonal([1, 2, 3, 4], CONFIGS))
 def test_threads(name: str, threads: int) -> None:
     workload = conv2d(1, 20, 10, 7, 40, 3, padding=1, stride=(1, 2), bias=True, relu=True, shift=6)
     program = as_it_is(workload, name, vthreads=threads)
-    right(program, workload)
+    layer_is_right(program, workload)
     (split,) = [s for s in program.schedule().steps if s["op"] == "bind"] or [{"axis": None}]
     assert (threads > 1) == (split["axis"] is not None)
 
@@ -187,7 +181,7 @@ def test_every_stage_of_the_compiler_computes_the_same(data: st.DataObject) -> N
 def test_a_convolution_of_nothing_but_padding() -> None:
     workload, machine = conv2d(1, 4, 1, 1, 8, 1, stride=2, padding=(1, 0, 0, 0), bias=True), "tiny"
     program = as_it_is(workload, machine)
-    right(program, workload)
+    layer_is_right(program, workload)
     inputs = any_inputs(workload, 0)
     stages_are_right(program.schedule(), inputs, expected(workload, inputs))
     assert not any(isinstance(i, Load) and i.memory is Memory.INP for i in program.instructions)
@@ -205,7 +199,7 @@ def test_groups_where_a_block_has_one_channel(blocks: tuple[int, int], channels:
     inputs, outputs = (2 * count for count in channels)
     for kernel, padding in ((1, 0), (3, 1)):
         workload = conv2d(1, inputs, 5, 5, outputs, kernel, padding=padding, groups=2, bias=True, shift=3)
-        right(as_it_is(workload, machine), workload)
+        layer_is_right(as_it_is(workload, machine), workload)
 
 
 def test_as_data_and_back() -> None:

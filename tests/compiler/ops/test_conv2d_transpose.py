@@ -11,8 +11,8 @@ from accel.compiler.plans.conv_model import conv_shape
 from accel.compiler.plans.conv_space import fitting_plans
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Loops
-from tests.compiler.convs import any_inputs, expected, transposed
-from tests.compiler.verdicts import program_is_right, stages_are_right
+from tests.compiler.convs import any_inputs, expected, layer_is_right, transposed
+from tests.compiler.verdicts import stages_are_right
 from tests.expect import refused
 from tests.strategies import examples
 from tests.thorough import diagonal
@@ -22,9 +22,7 @@ CONFIGS = ("vta", "gemm8x8", "tiny")
 
 def right(workload: accel.Workload, machine: accel.Machine, seed: int, threads: int | None = None) -> None:
     """Compare with numpy, in any order of execution."""
-    inputs = any_inputs(workload, seed)
-    program = accel.build(workload, machine, vthreads=threads)
-    program_is_right(program, inputs, expected(workload, inputs))
+    layer_is_right(accel.build(workload, machine, vthreads=threads), workload, seed)
 
 
 @examples(40)

@@ -30,6 +30,7 @@ from tests.compiler.convs import (
     epilogue,
     epilogues,
     expected,
+    layer_is_right,
     operations,
     transposed,
 )
@@ -45,11 +46,6 @@ MACHINES = ("tiny", "vta", "gemm8x8", "tiny-int8", "gemm8x8-npu")
 GAP, PRODUCT = OWN[:2]
 
 
-def right(program: accel.Program, workload: accel.Workload, seed: int = 0) -> None:
-    inputs = any_inputs(workload, seed)
-    program_is_right(program, inputs, expected(workload, inputs))
-
-
 # --- results -----------------------------------------------------------------------------------------
 
 
@@ -59,7 +55,7 @@ def test_any_convolution_with_operations(data: st.DataObject) -> None:
     machine = accel.machine(data.draw(st.sampled_from(MACHINES)), alu_ops=ALU_OPS)
     workload = data.draw(convolutions(machine.config, 2, operations=operations))
     build = data.draw(st.sampled_from((as_it_is, accel.build)))
-    right(build(workload, machine), workload, data.draw(st.integers(0, 99)))
+    layer_is_right(build(workload, machine), workload, data.draw(st.integers(0, 99)))
 
 
 @examples(30)
@@ -67,7 +63,7 @@ def test_any_convolution_with_operations(data: st.DataObject) -> None:
 def test_any_transposed_convolution_with_operations(data: st.DataObject) -> None:
     machine = accel.machine(data.draw(st.sampled_from(MACHINES)), alu_ops=ALU_OPS)
     workload = data.draw(transposed(machine.config, operations=operations))
-    right(accel.build(workload, machine), workload, data.draw(st.integers(0, 99)))
+    layer_is_right(accel.build(workload, machine), workload, data.draw(st.integers(0, 99)))
 
 
 @examples(40)
@@ -86,7 +82,7 @@ def test_any_convolution_with_operations_on_machines_with_little_memory(data: st
     ).override({"alu_ops": ALU_OPS})
     workload = data.draw(convolutions(config, 6, operations=operations))
     if len(fitting_plans(conv_shape(workload, config), config, 1).rows):
-        right(as_it_is(workload, accel.machine(config)), workload)
+        layer_is_right(as_it_is(workload, accel.machine(config)), workload)
         return
     message = "not even the smallest tiles of this convolution fit configuration 'small'; they need "
     with pytest.raises(ScheduleError, match=message):
