@@ -66,7 +66,11 @@ def test_simulator_and_hardware_agree_on_every_cycle(operation: accel.Operation)
     assert [one.mnemonic for one in slots] == [f"ALU.{operation.name.upper()}"] * 2 + ["ALU.ADD"]
 
 
-@each
+@pytest.mark.parametrize(
+    "operation",
+    [ABSDIFF, pytest.param(MULHR, marks=pytest.mark.thorough), LANE_SUM],  # a wide product takes 8 s
+    ids=lambda one: one.name,
+)
 def test_the_hardware_is_proven(operation: accel.Operation) -> None:
     verdict = prove(proof_of(operation))
     assert verdict.holds

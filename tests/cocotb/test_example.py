@@ -82,6 +82,7 @@ def test_the_workflow_simulates_the_core(simulator: str, tmp_path: Path, cache: 
     assert list(tmp_path.glob(f"my-core/build_{simulator}/*.xml"))
 
 
+@pytest.mark.thorough
 def test_the_example_passes_with_black_box_memories(tmp_path: Path, cache: Path) -> None:
     """The example also passes with black boxes and their Verilog model instead of memory arrays."""
     needs(TOOLS["icarus"])

@@ -23,6 +23,7 @@ from accel.compiler.plans.gemm_planner import GEMM_PLANNER
 from accel.core.config import NAMED, Config
 from accel.core.isa import Alu, Loops
 from accel.core.timing_rules import busy_slots
+from accel.run.lockstep import lockstep
 from accel.run.tuning_records import record_key
 from tests.compiler.convs import (
     any_inputs,
@@ -37,7 +38,8 @@ from tests.compiler.convs import (
 from tests.compiler.running import as_it_is, mapped_and_loaded
 from tests.compiler.verdicts import program_is_right
 from tests.expect import refused
-from tests.own_operations import ELEMENTWISE, OWN
+from tests.lockstep.builds import built, group
+from tests.own_operations import ELEMENTWISE, MACHINE, OWN
 from tests.strategies import examples
 from tests.thorough import also
 
@@ -109,16 +111,16 @@ def test_any_product_with_operations(data: st.DataObject) -> None:
     np.testing.assert_array_equal(result.outputs["C"], want)
 
 
-@pytest.mark.parametrize("name", ["tiny", also("tiny-int8")])
-def test_every_operation_on_the_rtl(name: str) -> None:
+@pytest.mark.xdist_group(group(MACHINE))
+def test_every_operation_on_the_rtl() -> None:
     """One program has them all, also those with stages, whose micro-ops take several cycles."""
-    machine = accel.machine(name, alu_ops=ALU_OPS)
+    machine = accel.machine(MACHINE)
     steps = [(one, operand) for one in ELEMENTWISE for operand in (77, "channel")]
     workload = accel.gemm(3, 11, 5, bias=True, operations=steps, shift=1)
     program = accel.build(workload, machine)
     assert program.check().ok
     assert program.run(seed=1).mismatches == 0
-    assert accel.lockstep(program, engine="pysim").equal
+    assert lockstep(program, built(MACHINE)).difference is None
 
 
 @pytest.mark.parametrize("name", ["gemm8x8", also("gemm8x8-npu")])
