@@ -24,14 +24,14 @@ from accel.compiler.plans.plan_candidate import Candidate, PlanT
 from accel.compiler.plans.plan_space import PlanSpace
 from accel.compiler.plans.plan_table import PlanTable
 
-_BRIEF_STEPS = 16
+_BRIEF_STEPS = 8
 """Steps that the first prediction executes of each plan."""
 _ESTIMATED_PER_KIND = 5
 """Predicted plans of each kind: a number of threads, their axis, a loop order, and whether operands are
 resident."""
 _ESTIMATED_BEST = 128
 """Plans of any kind that are predicted in addition."""
-_PREDICTED_BEST = 40
+_PREDICTED_BEST = 20
 """Plans of any kind predicted with many steps, in addition to the best of each kind."""
 _REFINED_PLANS = 3
 """Best plans whose neighbours are predicted."""
@@ -39,7 +39,7 @@ _REFINEMENT_ROUNDS = 3
 _QUICK_PER_KIND = 1
 _QUICK_BEST = 24
 _QUICK_STEPS = 48
-_MIN_GAIN = 0.0002
+_MIN_GAIN = 0.002
 """Share of cycles that a round of refinement must save for another round."""
 _MAX_LAG_SHARE = 0.06
 """Plans with (or without) prefetching are refined if they are slower than the others by at most this
@@ -78,15 +78,14 @@ def search(
         before, fastest = fastest, found.cycles.min()
         if fastest > before * (1 - _MIN_GAIN):
             break
-        others = []
+        neighbours: list[tuple[int, ...]] = []
         for prefetch, kind in kinds.items():
             fresh = [row for row in found.best(prefetch) if row not in refined]
             refined.update(fresh)
-            if fresh:
-                neighbours = PlanTable.from_rows(list(kind.neighbours(fresh, threads)))
-                others += kind.fitting(neighbours, threads).to_rows()
-        if not others:
+            neighbours += kind.neighbours(fresh, threads)
+        if not neighbours:
             break
+        others = space.fitting(PlanTable.from_rows(neighbours), threads).to_rows()
         found.add(PlanTable.from_rows([row for row in dict.fromkeys(others) if row not in found.rows]))
     return found.ranked()
 

