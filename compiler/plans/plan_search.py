@@ -31,7 +31,7 @@ _ESTIMATED_PER_KIND = 5
 resident."""
 _ESTIMATED_BEST = 128
 """Plans of any kind that are predicted in addition."""
-_PREDICTED_BEST = 20
+_PREDICTED_BEST = 40
 """Plans of any kind predicted with many steps, in addition to the best of each kind."""
 _REFINED_PLANS = 3
 """Best plans whose neighbours are predicted."""
@@ -39,7 +39,7 @@ _REFINEMENT_ROUNDS = 3
 _QUICK_PER_KIND = 1
 _QUICK_BEST = 24
 _QUICK_STEPS = 48
-_MIN_GAIN = 0.002
+_MIN_GAIN = 0.001
 """Share of cycles that a round of refinement must save for another round."""
 _MAX_LAG_SHARE = 0.06
 """Plans with (or without) prefetching are refined if they are slower than the others by at most this
