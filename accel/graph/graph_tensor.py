@@ -1,5 +1,7 @@
 """Tensors of a graph."""
 
+from __future__ import annotations  # numpy.random is slow to import
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +53,7 @@ class Quantization(Struct, frozen=True, kw_only=True):
                 raise GraphError(f"a scale is {scale!r}; it must be a positive finite number")
 
     @classmethod
-    def of(cls, scale: npt.ArrayLike, zero: npt.ArrayLike = 0, axis: int | None = None) -> "Quantization":
+    def of(cls, scale: npt.ArrayLike, zero: npt.ArrayLike = 0, axis: int | None = None) -> Quantization:
         """Convert arrays, and repeat a single scale or zero point. Without several, ``axis`` is ignored."""
         scales, zeros = (np.atleast_1d(np.asarray(one)) for one in (scale, zero))
         if scales.ndim != 1 or zeros.ndim != 1:

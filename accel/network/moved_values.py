@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from accel.base.fast_unique import distinct
 from accel.graph.elementwise_operators import SAME_BYTES
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED
@@ -104,7 +105,7 @@ class MovedValues:
         roots, begin_bytes = begins >> _ROOT_SHIFT, begins & ((1 << _ROOT_SHIFT) - 1)
         if (lane_addresses != expected)[has_value].any() or (begin_bytes % element_bytes).any():
             return None
-        for number in np.unique(roots):
+        for number in distinct(roots):
             # padding must come from padding, as layers do not write it
             whole_order = byte_order(self._layers[self.roots[number]].output)
             assert whole_order is not None

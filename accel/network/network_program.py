@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +19,6 @@ from accel.graph.graph_evaluation import check_inputs, evaluate_node
 from accel.graph.graph_state import first_states
 from accel.graph.graph_tensor import Array, random_values
 from accel.network.chained_program import Chain
-from accel.network.concurrent_host import ConcurrentHost
 from accel.network.fusion_report import FusionChoice
 from accel.network.host_regions import HostRegion, host_regions
 from accel.network.layout_choice import LayoutChoice
@@ -40,6 +38,7 @@ from accel.run.session import Session, SessionTensor
 
 if TYPE_CHECKING:
     from accel.hw.engines.engine_driver import Engine
+    from accel.network.concurrent_host import ConcurrentHost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +168,10 @@ class NetworkProgram:
             ShapeError: an input is missing, unknown, or has another shape or dtype.
             AccelError: otherwise as :meth:`accel.Program.run`.
         """
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # compilations need no threads
+
+        from accel.network.concurrent_host import ConcurrentHost  # noqa: PLC0415
+
         arrays = self.random_inputs(seed) if inputs is None else {**first_states(self.graph), **inputs}
         given = check_inputs(self.graph, arrays)
         begin = time.perf_counter()
@@ -244,7 +247,7 @@ class _Run:
         self,
         program: NetworkProgram,
         session: Session,
-        host: ConcurrentHost,
+        host: "ConcurrentHost",
         given: Mapping[str, Array],
         *,
         max_cycles: int,

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from accel.base.fast_unique import distinct
 from accel.core.config import Config
 from accel.graph.graph_tensor import Tensor
 from accel.image.image_tensor import ImageTensor
@@ -51,7 +52,7 @@ def find_copy(
     if sources is None:
         return None
     positions: dict[str, tuple[_Integers, ...]] = {}
-    for number in np.unique(sources.root).tolist():
+    for number in distinct(sources.root).tolist():
         root = moved.roots[number]
         found = _positions(sources, number)
         if len(found) > MAX_COPIES:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.fast_unique import distinct
 from accel.core.config import Config
 from accel.core.instruction_access import DramRows, dram_rows
 from accel.core.isa import Instruction, Load
@@ -46,7 +47,7 @@ class SharedDram:
         if len(shared):
             everything = np.concatenate([*reads, *writes])
             near = everything[_overlapping(everything, shared)]
-            self._bounds = np.unique(near)
+            self._bounds = distinct(near)
         self._bound_list = self._bounds.tolist()
         self.segments = max(0, len(self._bounds) - 1)
         self.program = self._of_bounds(np.array([program_span])) if program_span and self.segments else None
@@ -68,7 +69,7 @@ class SharedDram:
         sets: list[npt.NDArray[np.intp]] = []
         which = np.full(int(places.max(initial=-1)) + 1, -1, dtype=np.int32)
         writes = np.zeros(len(which), dtype=np.bool_)
-        for index in np.unique(places).tolist():
+        for index in distinct(places).tolist():
             elements = self.elements(index)
             if elements is not None:
                 which[index], writes[index] = len(sets), index in self._writers

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.fast_unique import distinct
 from accel.base.interned_sequence import Distinct
 from accel.core.config import Config
 from accel.core.instruction_access import MAX_CACHED_INDICES, element_classes
@@ -152,7 +153,7 @@ def _add_dram(program: Distinct[Instruction], shared: SharedDram, conflicts: Con
     """Add conflicts in shared DRAM. Return False if unknown, or if the program may be overwritten."""
     accesses, segments = shared.accesses(program.places)
     if shared.program is not None and accesses.sets:
-        written = [segments[number] for number in np.unique(accesses.which[accesses.writes]).tolist()]
+        written = [segments[number] for number in distinct(accesses.which[accesses.writes]).tolist()]
         if np.isin(np.concatenate([shared.program[:0], *written]), shared.program).any():
             return False
     if row_count(accesses, segments) > _MOST_ROWS:

@@ -1,5 +1,7 @@
 """Instances for rules of constants and of elementwise operators."""
 
+from __future__ import annotations  # numpy.random is slow to import
+
 from collections.abc import Callable
 
 import numpy as np
@@ -22,7 +24,7 @@ from accel.graph.pooling_operators import MaxPool
 from accel.graph.window_geometry import Windows
 from accel.rewriting.instance_builder import InstanceBuilder
 
-_Generator = Callable[[np.random.Generator], Graph]
+_Generator = Callable[["np.random.Generator"], Graph]
 
 
 def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:

@@ -1,5 +1,7 @@
 """A builder of small random graphs."""
 
+from __future__ import annotations  # numpy.random is slow to import
+
 from collections.abc import Sequence
 from typing import TypeVar
 

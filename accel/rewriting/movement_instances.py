@@ -1,5 +1,7 @@
 """Instances for rules of moves."""
 
+from __future__ import annotations  # numpy.random is slow to import
+
 from math import prod
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Generators of instances for product rules."""
 
+from __future__ import annotations  # numpy.random is slow to import
+
 import numpy as np
 
 from accel.base.records import replace

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.fast_unique import distinct
 from accel.base.records import replace
 from accel.compiler.expr.guarded_loops import Ranges
 from accel.compiler.expr.scalar_expressions import IterVar
@@ -68,7 +69,7 @@ class UnstartedSums:
         """Return instructions that write the missing zeros among accumulators ``begin..end-1``."""
         missing = begin + np.flatnonzero(self._reset_by[begin:end] != _STARTED)
         emitted = []
-        for statement in np.unique(self._reset_by[missing]).tolist():
+        for statement in distinct(self._reset_by[missing]).tolist():
             mine = missing[self._reset_by[missing] == statement]
             for first, count, apart, length in rows_of(mine.tolist()):
                 target = Target(config=self._config, extents=(count, length))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from accel.base.fast_unique import distinct
 from accel.compiler.operators.default_schedule import planner_of
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.conv_model import ConvShape, DepthwiseShape
@@ -46,7 +47,7 @@ def _pool_work(shape: PoolShape, config: Config) -> _Work:
     elements = shape.batches * shape.channels
     for axis in range(2):
         taps = slide.kernel[axis], slide.stride[axis], slide.dilation[axis]
-        positions = np.unique(_tap_positions(slide.outputs[axis], *taps) - slide.padding[axis])
+        positions = distinct(_tap_positions(slide.outputs[axis], *taps) - slide.padding[axis])
         elements *= int(((positions >= 0) & (positions < slide.size[axis])).sum())
     height, width = slide.outputs
     load = config.out_element_bytes / config.bus_bytes
@@ -91,7 +92,7 @@ def _used_pixels(shape: SumShape) -> int:
     if shape.is_transposed:
         return 0
     down, across = (
-        len(np.unique(positions[is_inside]))
+        len(distinct(positions[is_inside]))
         for positions, is_inside in (_input_positions(shape, axis) for axis in range(2))
     )
     return shape.batches * down * across

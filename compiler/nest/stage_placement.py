@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from accel.base.errors import ScheduleError
+from accel.base.fast_unique import distinct
 from accel.base.records import replace
 from accel.compiler.expr.epilogue_operators import PostOp
 from accel.compiler.expr.linear_expressions import (
@@ -298,7 +299,7 @@ def _values(index: Expr) -> list[int]:
     if prod(v.extent for v in every) > _MAX_VALUES:
         return []
     axes = np.meshgrid(*(np.arange(v.extent) for v in every), indexing="ij")
-    found: list[int] = np.unique(values_at(index, dict(zip(every, axes, strict=True)))).tolist()
+    found: list[int] = distinct(values_at(index, dict(zip(every, axes, strict=True)))).tolist()
     return found
 
 

@@ -4,13 +4,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from accel.base.fast_unique import distinct
+
 
 def spread_part_sizes(size: int, count: int) -> list[int]:
     """Return at most ``count`` of :func:`all_part_sizes`, spread by ratio, with 1 and ``size``."""
     every = list(all_part_sizes(size))
     if len(every) <= count:
         return every
-    picked = np.unique(np.geomspace(1, len(every), count).round().astype(int)) - 1
+    picked = distinct(np.geomspace(1, len(every), count).round().astype(int)) - 1
     return [every[i] for i in picked]
 
 

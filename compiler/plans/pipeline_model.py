@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct
 
+from accel.base.fast_unique import distinct
 from accel.base.records import field_names
 from accel.compiler.plans.pipeline_clocks import ActiveClocks, UnitClocks
 from accel.compiler.plans.pipeline_steps import PlanWork, StepModel, StepTable
@@ -98,7 +99,7 @@ class _Pipeline:
         """Return steps from ``begin`` on of the first ``count`` plans, long tables in parts with only the
         unfinished plans."""
         lengths, end = self.lengths[:count], len(numbers)
-        cuts = np.unique(lengths[lengths > begin])
+        cuts = distinct(lengths[lengths > begin])
         active = (lengths > cuts[:, None]).sum(axis=1)
         areas = (cuts - begin) * count + (end - cuts) * active
         if not len(cuts) or areas.min() > _SPLIT_AREA_SHARE * (end - begin) * count:
@@ -184,4 +185,4 @@ class _Pipeline:
 
 
 def _plans_by_step(steps: IntArray) -> dict[int, IntArray]:
-    return {int(step): np.flatnonzero(steps == step) for step in np.unique(steps) if step >= 0}
+    return {int(step): np.flatnonzero(steps == step) for step in distinct(steps) if step >= 0}

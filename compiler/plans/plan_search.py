@@ -15,6 +15,7 @@ from typing import Generic
 
 import numpy as np
 
+from accel.base.fast_unique import distinct
 from accel.base.records import replace
 from accel.compiler.plans.cycle_estimate import estimate_cycles
 from accel.compiler.plans.operand_traffic import OperandTraffic
@@ -63,7 +64,7 @@ def search(
     """
     kinds = {
         prefetch: replace(space, residencies=[pair for pair in space.residencies if pair[1] == prefetch])
-        for prefetch in np.unique(table.prefetch).tolist()
+        for prefetch in distinct(table.prefetch).tolist()
     }
     found = _PredictedPlans(space)
     tables = [table.take(table.prefetch == prefetch) for prefetch in kinds]
@@ -147,7 +148,7 @@ def _best_of_each_kind(
     by_kind = np.argsort(kinds, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(kinds[by_kind]) != 0])
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
-    return np.unique(np.concatenate([order[by_kind[rank < per_kind]], order[:overall]]))
+    return distinct(np.concatenate([order[by_kind[rank < per_kind]], order[:overall]]))
 
 
 class _PredictedPlans(Generic[PlanT]):

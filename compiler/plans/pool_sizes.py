@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from accel.base.fast_unique import distinct
 from accel.compiler.ops.pool2d import Taps
 from accel.compiler.plans.plan_arrays import BoolArray, IntArray, ceil_div
 from accel.compiler.plans.pool_model import PoolShape
@@ -196,5 +197,5 @@ class PoolSizes:
 
 
 def _for_each_size(function: Callable[[int], int], sizes: IntArray) -> IntArray:
-    values = {size: function(size) for size in np.unique(sizes).tolist()}
+    values = {size: function(size) for size in distinct(sizes).tolist()}
     return np.array([values[size] for size in sizes.tolist()], dtype=np.int64)
