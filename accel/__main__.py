@@ -6,8 +6,8 @@ import sys
 from accel.base.interrupts import EXIT_INTERRUPTED, end_at_interrupt, ended_by_interrupt
 
 GC_THRESHOLDS = 1_000_000, 50, 100
-"""Imports and compilations make millions of objects and hardly any cycles, so Python's defaults cost a tenth of
-their time."""
+"""Imports and compilations make millions of objects and hardly any cycles, so Python's defaults cost a
+tenth of their time."""
 
 
 def main() -> None:
