@@ -1,7 +1,6 @@
 """Elementwise operators, Softmax and Mean."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,13 +22,12 @@ from accel.graph.movement_operators import Identity, Reshape
 from accel.graph.quantize_values import all_values, dequantize, look_up, quantize
 
 
-class _Unary(Operator):
+class _Unary(Operator, frozen=True, kw_only=True):
     def shape(self, operands: Sequence[Tensor]) -> Shape:
         return operands[0].shape
 
 
-@dataclass(frozen=True, kw_only=True)
-class Quantize(_Unary):
+class Quantize(_Unary, frozen=True, kw_only=True):
     """float32 to int8 or uint8: ``sat(rne(x / scale) + zero)``."""
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
@@ -41,8 +39,7 @@ class Quantize(_Unary):
         return quantize(arrays[0].astype(np.float32), out)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dequantize(_Unary):
+class Dequantize(_Unary, frozen=True, kw_only=True):
     """Integers to float32: ``(x - zero) * scale``."""
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
@@ -54,8 +51,7 @@ class Dequantize(_Unary):
         return dequantize(arrays[0], operands[0])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Requantize(_Unary):
+class Requantize(_Unary, frozen=True, kw_only=True):
     """int8 or uint8 to another quantization: a Dequantize and a Quantize."""
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
@@ -65,8 +61,7 @@ class Requantize(_Unary):
         return quantize(dequantize(arrays[0], operands[0]), out)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reinterpret(_Unary):
+class Reinterpret(_Unary, frozen=True, kw_only=True):
     """The same integers with another quantization."""
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
@@ -77,8 +72,7 @@ SAME_BYTES = Identity | Reshape | Reinterpret
 """Operators that keep the bytes of the operand and their order."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cast(_Unary):
+class Cast(_Unary, frozen=True, kw_only=True):
     """int32 to float32."""
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
@@ -89,8 +83,7 @@ class Cast(_Unary):
         return arrays[0].astype(np.float32)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Clip(_Unary):
+class Clip(_Unary, frozen=True, kw_only=True):
     """Bounds of values.
 
     Attributes:
@@ -120,8 +113,7 @@ class Clip(_Unary):
         return np.asarray(values)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Function(_Unary):
+class Function(_Unary, frozen=True, kw_only=True):
     """A function of one variable. On int8 and uint8 it is a table of 256 values."""
 
     function: str
@@ -165,8 +157,7 @@ def check_entries(operator: Operator, entries: tuple[int, ...], out: Tensor, *, 
         raise operator_error(operator, f"it has {len(entries)} entries; there must be 256 of {out.dtype}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Table(_Unary):
+class Table(_Unary, frozen=True, kw_only=True):
     """256 results of ascending int8 or uint8 values."""
 
     values: tuple[int, ...]
@@ -180,8 +171,7 @@ class Table(_Unary):
         return look_up(np.array(self.values, dtype=out.dtype), arrays[0])
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChannelTable(_Unary):
+class ChannelTable(_Unary, frozen=True, kw_only=True):
     """A function of one int8 or uint8 value for each channel along ``axis``.
 
     The second operand is constant: (channels, 256) results of ascending values, or (1, 256) for all channels,
@@ -216,8 +206,7 @@ class ChannelTable(_Unary):
         return np.asarray(entries[np.arange(len(entries)).reshape(shape), places])
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Broadcasting(Operator):
+class _Broadcasting(Operator, frozen=True, kw_only=True):
     COUNT: ClassVar[tuple[int, int]] = (2, 2)
 
     def shape(self, operands: Sequence[Tensor]) -> Shape:
@@ -229,8 +218,7 @@ class _Broadcasting(Operator):
             require_per_tensor(self, *operands, out)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Add(_Broadcasting):
+class Add(_Broadcasting, frozen=True, kw_only=True):
     """A sum.
 
     int8 and uint8: ``sat(rne(fma(a, ra, fma(b, rb, c))))`` with ``ra = sa / sy``, ``rb = sb / sy`` and ``c =
@@ -290,8 +278,7 @@ def swaps_operands(operands: Sequence[Tensor], out: Tensor) -> bool:
     return bool(varying) and shapes[0][varying[-1]] == 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mul(_Broadcasting):
+class Mul(_Broadcasting, frozen=True, kw_only=True):
     """A product. int8 and uint8: ``sat(rne((a - za) * (b - zb) * ((sa * sb) / sy) + zy))`` in float32,
     rounded after each operation, as ONNX Runtime's QLinearMul.
     """
@@ -322,8 +309,7 @@ class Mul(_Broadcasting):
             return np.float32(left * right / out.scale_and_zero[0])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Binary(_Broadcasting):
+class Binary(_Broadcasting, frozen=True, kw_only=True):
     """Another function of two float32 operands. Min and Max also compare integers.
 
     Attributes:
@@ -360,8 +346,7 @@ class Binary(_Broadcasting):
             return np.asarray(self.FUNCTIONS[self.function](*arrays), dtype=out.dtype)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Softmax(_Unary):
+class Softmax(_Unary, frozen=True, kw_only=True):
     """``exp(x) / sum of exp(x)``. int8 and uint8: of dequantized values, within 1 of ONNX Runtime."""
 
     axes: tuple[int, ...]
@@ -382,8 +367,7 @@ class Softmax(_Unary):
         return quantize(shares, out) if is_quantized else np.asarray(shares)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mean(Operator):
+class Mean(Operator, frozen=True, kw_only=True):
     """The mean of float32 values over axes, which keep size 1."""
 
     axes: tuple[int, ...]

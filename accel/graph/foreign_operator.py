@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -24,8 +23,7 @@ class OpenShapeError(GraphError):
     """Only a run determines a result's shape."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Foreign(Operator):
+class Foreign(Operator, frozen=True, kw_only=True):
     """One output of a node of an ONNX model.
 
     Attributes:

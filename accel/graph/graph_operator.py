@@ -1,22 +1,21 @@
 """The base class of operators."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import GraphError
+from accel.base.records import AbstractRecord
 from accel.graph.graph_tensor import QUANTIZED, Array, Shape, Tensor
 
 MAX_OPERANDS = 1 << 16
 """Of one node."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Operator(ABC):
+class Operator(AbstractRecord, frozen=True, kw_only=True):
     """An operator with its attributes."""
 
     COUNT: ClassVar[tuple[int, int]] = (1, 1)

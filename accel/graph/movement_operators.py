@@ -1,7 +1,6 @@
 """Operators that move values."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
@@ -17,8 +16,7 @@ from accel.graph.graph_operator import (
 from accel.graph.graph_tensor import Array, Shape, Tensor
 
 
-@dataclass(frozen=True, kw_only=True)
-class Movement(Operator):
+class Movement(Operator, frozen=True, kw_only=True):
     """All tensors have one dtype and a single scale."""
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
@@ -29,8 +27,7 @@ class Movement(Operator):
             )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Identity(Movement):
+class Identity(Movement, frozen=True, kw_only=True):
     """The operand under another name."""
 
     def shape(self, operands: Sequence[Tensor]) -> Shape:
@@ -40,8 +37,7 @@ class Identity(Movement):
         return arrays[0]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reshape(Movement):
+class Reshape(Movement, frozen=True, kw_only=True):
     """The values in the same order in another shape."""
 
     sizes: Shape
@@ -57,8 +53,7 @@ class Reshape(Movement):
         return arrays[0].reshape(self.sizes)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Transpose(Movement):
+class Transpose(Movement, frozen=True, kw_only=True):
     """The axes in another order: ``permutation`` has the operand's axis for each axis of the result."""
 
     permutation: tuple[int, ...]
@@ -73,8 +68,7 @@ class Transpose(Movement):
         return arrays[0].transpose(self.permutation)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Slice(Movement):
+class Slice(Movement, frozen=True, kw_only=True):
     """A part of the operand. Each attribute has one number for each axis. Steps are nonzero."""
 
     starts: tuple[int, ...]
@@ -101,8 +95,7 @@ class Slice(Movement):
         return values
 
 
-@dataclass(frozen=True, kw_only=True)
-class Concat(Movement):
+class Concat(Movement, frozen=True, kw_only=True):
     """Operands in sequence."""
 
     axis: int
@@ -123,8 +116,7 @@ class Concat(Movement):
         return np.concatenate(arrays, axis=self.axis)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pad(Movement):
+class Pad(Movement, frozen=True, kw_only=True):
     """The operand with values around it.
 
     Attributes:
@@ -170,8 +162,7 @@ class Pad(Movement):
         return np.pad(arrays[0], around, mode=mode)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Take(Movement):
+class Take(Movement, frozen=True, kw_only=True):
     """Values along one axis by index, as ``numpy.take``, for example 0, 0, 1, 1 in a nearest Resize."""
 
     axis: int
@@ -192,8 +183,7 @@ class Take(Movement):
         return arrays[0].take(self.indices, axis=self.axis)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DepthToSpace(Movement):
+class DepthToSpace(Movement, frozen=True, kw_only=True):
     """Channels of (N, C, H, W) as squares of ``block`` by ``block`` pixels.
 
     Attributes:
@@ -230,8 +220,7 @@ class DepthToSpace(Movement):
         return squares.transpose(0, 3, 4, 1, 5, 2).reshape(out.shape)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpaceToDepth(Movement):
+class SpaceToDepth(Movement, frozen=True, kw_only=True):
     """Squares of ``block`` by ``block`` pixels of (N, C, H, W) as channels, pixel by pixel."""
 
     block: int

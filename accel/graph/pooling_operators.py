@@ -1,7 +1,6 @@
 """Maxima and averages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -45,8 +44,7 @@ def _check_average(operator: Operator, data: Tensor, out: Tensor) -> None:
         require_dtype(operator, out, data.dtype)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MaxPool(Operator):
+class MaxPool(Operator, frozen=True, kw_only=True):
     """The maximum of each window of (N, C, sizes...). Padding does not count."""
 
     windows: Windows
@@ -66,8 +64,7 @@ class MaxPool(Operator):
         return np.asarray(result)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AveragePool(Operator):
+class AveragePool(Operator, frozen=True, kw_only=True):
     """The mean of each window of (N, C, sizes...).
 
     float32: the sum of the window, tap by tap in order, divided by its count. int8 and uint8: the same for
@@ -121,8 +118,7 @@ class AveragePool(Operator):
         return saturate(means / scale + np.float32(zero), 0, out.dtype)
 
 
-@dataclass(frozen=True, kw_only=True)
-class GlobalAveragePool(Operator):
+class GlobalAveragePool(Operator, frozen=True, kw_only=True):
     """The mean of each channel of (N, C, sizes...), with sizes of 1.
 
     int8 and uint8: ``sat(rne(float32(acc) * scale) + zero)``, where acc is the exact sum of ``value - zero

@@ -1,7 +1,6 @@
 """Convolutions and matrix products."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any, ClassVar, Self
@@ -20,8 +19,7 @@ _MAX_PRODUCT = 255 * 255
 """Of two bytes, each minus its zero point."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Product(Operator):
+class Product(Operator, frozen=True, kw_only=True):
     """The base class of products of data, weights, and optionally a bias for each output channel.
 
     The result's dtype determines the arithmetic:
@@ -141,8 +139,7 @@ class Product(Operator):
             return saturate(sums.astype(np.float32) * scale, out.scale_and_zero[1], out.dtype)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Conv(Product):
+class Conv(Product, frozen=True, kw_only=True):
     """A convolution: data (N, C, sizes...), weights (O, C / groups, kernel...), bias (O,).
 
     Attributes:
@@ -199,8 +196,7 @@ class Conv(Product):
         return out.size * self.depth(operands[1])
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConvTranspose(Product):
+class ConvTranspose(Product, frozen=True, kw_only=True):
     """A transposed convolution: data (N, C, sizes...), weights (C, O / groups, kernel...), bias (O,).
 
     Each value adds its multiple of the kernel to the result at steps of ``strides``. For example, 4 values
@@ -290,8 +286,7 @@ class ConvTranspose(Product):
         return operands[0].size * prod(operands[1].shape[1:])
 
 
-@dataclass(frozen=True, kw_only=True)
-class MatMul(Product):
+class MatMul(Product, frozen=True, kw_only=True):
     """A matrix product like numpy's ``matmul``: data (..., M, K), weights (..., K, N), bias (N,)."""
 
     alpha: float = 1.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
@@ -41,8 +39,7 @@ def pairs() -> dict[str, Array]:
     return {"a": left[None, None], "b": right[None, None]}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wrong(Add):
+class Wrong(Add, frozen=True, kw_only=True):
     """A sum with one wrong value, where both operands are 5."""
 
     @staticmethod
