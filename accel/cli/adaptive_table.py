@@ -1,12 +1,15 @@
 """Tables that fit the terminal."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from rich.console import Group, JustifyMethod, RenderableType
-from rich.table import Table
 
 from accel.base.records import replace
+from accel.cli.terminal_output import text_table
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod, RenderableType
 
 _GAP = 2
 _MIN_NAME = 12
@@ -40,7 +43,7 @@ def shorten(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
-def adaptive_table(columns: Sequence[Column], width: int | None) -> RenderableType:
+def adaptive_table(columns: Sequence[Column], width: int | None) -> "RenderableType":
     """Shorten names in the middle, drop less important columns with a note, but never cut numbers."""
     folded = width is not None and _width(columns, folded=False) > width
     kept, dropped = list(columns), list[str]()
@@ -53,7 +56,7 @@ def adaptive_table(columns: Sequence[Column], width: int | None) -> RenderableTy
             break
         kept.remove(last)
         dropped.append(last.heading)
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = text_table(header_style="bold")
     for column in fitting:
         heading = column.heading.replace(" ", "\n") if folded else column.heading
         justify: JustifyMethod = "left" if column.is_text else "right"
@@ -62,6 +65,8 @@ def adaptive_table(columns: Sequence[Column], width: int | None) -> RenderableTy
         table.add_row(*row)
     if not dropped:
         return table
+    from rich.console import Group  # noqa: PLC0415  # slow
+
     return Group(table, f"left out for want of width: {', '.join(dropped[::-1])}")
 
 

@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 from pathlib import Path
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from accel.base.atomic_files import check_targets, is_device, write_atomically
 from accel.base.errors import AccelError
@@ -21,10 +20,13 @@ from accel.benchmarks.markdown_page import markdown_page
 from accel.cli.energy_tables import show_energy
 from accel.cli.shared_options import check_name, config_file, machine_text, parse_settings
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
+from accel.cli.terminal_output import figures_table, print_json, progress_bar, show, text_table
 from accel.compiler.target.machine import machine
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps.executors import in_processes, in_this_process
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _SUFFIX = ".md"
 
@@ -87,8 +89,8 @@ def _outcomes(tasks: list[Task], jobs: int) -> Iterator[tuple[int, Row]]:
     return in_this_process(measure, tasks) if jobs == 1 else in_processes(measure, tasks, jobs)
 
 
-def _table(title: str, rows: list[Row]) -> Table:
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left", header_style="bold")
+def _table(title: str, rows: list[Row]) -> "Table":
+    table = text_table(title, header_style="bold")
     for column in COLUMNS:
         table.add_column(column.heading, justify="left" if column.left else "right")
     *layers, last = table_lines(rows)

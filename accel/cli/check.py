@@ -3,13 +3,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 
 from accel.base.atomic_files import check_targets
 from accel.base.errors import AccelError, ProgramError, ProgramFault
 from accel.cli.shared_options import load_program
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show
+from accel.cli.terminal_output import busy, figures_table, print_json, show, text_table
 from accel.core.token_rules import Counter, explain_deadlock
 from accel.proof.certificate import certificate as certify
 from accel.proof.certificate import write_certificate
@@ -69,7 +68,7 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError],
         print_json({"schema_version": SCHEMA_VERSION, "ok": ok, "programs": programs})
         _raise_if_unreadable(reports)
         return 0 if ok else 1
-    table = Table(box=None, pad_edge=False)
+    table = text_table()
     for heading in ("program", "verdict", "instructions", "races", "tokens left", "unwritten reads"):
         table.add_column(heading, justify="left" if heading in ("program", "verdict") else "right")
     for path, report in zip(found, reports, strict=True):

@@ -2,11 +2,10 @@
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
-from rich.console import RenderableType
 
 from accel.base.atomic_files import check_targets
 from accel.base.errors import ProgramFault
@@ -43,6 +42,9 @@ from accel.run.program import Program
 from accel.run.result import SCHEMA_VERSION, error_dict
 from accel.run.stage_listing import program_pass_effects
 from accel.run.tuning_records import Record, faster_record, load_records
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -161,7 +163,7 @@ def _chosen(workload: Workload, target: Machine, asked: Request) -> MappingChoic
         return measure_plans(found, target, asked.measure, progress, without=asked.without)
 
 
-def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:
+def _told(compiled: Compiled, asked: Request) -> "list[RenderableType]":
     program, choice = compiled.program, compiled.choice
     figures = program_figures(compiled, asked)
     mean, differences = compiled.workload.epilogue, figures["differences"]

@@ -1,10 +1,9 @@
 import click
-from rich.table import Table
 
 from accel.area import predict_area
 from accel.cli.shared_options import parse_settings
 from accel.cli.stdout import write
-from accel.cli.terminal_output import print_json, show
+from accel.cli.terminal_output import print_json, show, text_table
 from accel.core.config import ALU_OPS, NAMED, SPECS, Config, load_config
 from accel.core.config_manual import config_manual
 from accel.core.isa import check_encodable
@@ -37,7 +36,7 @@ def configs(
 
 
 def _print_overview(chosen: list[Config]) -> None:
-    table = Table(box=None, pad_edge=False)
+    table = text_table()
     for heading in ("name", "batch", "in", "out", "MAC/cycle", "uop", "inp", "wgt", "acc", "bus"):
         table.add_column(heading, justify="left" if heading == "name" else "right")
     for c in chosen:
@@ -56,7 +55,7 @@ def _print_overview(chosen: list[Config]) -> None:
 
 def _print_areas(chosen: list[Config]) -> None:
     found = {config.label: predict_area(config) for config in chosen}
-    table = Table(box=None, pad_edge=False)
+    table = text_table()
     for heading in ("name", "LUT slots", "flip-flops", "block RAM", "multipliers"):
         table.add_column(heading, justify="left" if heading == "name" else "right")
     for label, one in found.items():
@@ -80,7 +79,7 @@ def _capacities(c: Config) -> tuple[int, int, int, int]:
 
 
 def _print_fields(config: Config) -> None:
-    table = Table(box=None, pad_edge=False, title=str(config), title_justify="left")
+    table = text_table(str(config))
     for heading in ("field", "value", "unit", "kind", "meaning"):
         table.add_column(heading, justify="right" if heading == "value" else "left")
     for name in config.fields:

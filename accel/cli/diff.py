@@ -1,19 +1,21 @@
 import shutil
 import sys
 from pathlib import Path
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from accel.base.atomic_files import check_targets
 from accel.base.errors import AccelError
 from accel.cli.shared_options import load_program, parse_settings, program_files
 from accel.cli.stdout import write, wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show
+from accel.cli.terminal_output import busy, figures_table, print_json, show, text_table
 from accel.image.image import is_network
 from accel.run.replay import program_name
 from accel.run.result import SCHEMA_VERSION
 from accel.views.run_comparison import Comparison, figure_text, main_cause, signed, summary
 from accel.views.saved_run import FIGURES, SUFFIX, SavedRun
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _PIPE_COLUMNS = 100
 _CAUSES = 10
@@ -101,7 +103,7 @@ def _print(found: Comparison) -> None:
     write("\n" + _timelines(found))
 
 
-def _layers(found: Comparison) -> Table:
+def _layers(found: Comparison) -> "Table":
     table = _table("layers", ("", "A", "B", "B - A"))
     table.add_column("mostly")
     differing = [one for one in found.layers if one.difference or one.is_moved]
@@ -114,7 +116,7 @@ def _layers(found: Comparison) -> Table:
     return table
 
 
-def _traffic(found: Comparison) -> Table:
+def _traffic(found: Comparison) -> "Table":
     table = _table("bytes read and written", ("", "A", "B", "B - A"))
     moved = [
         (f"{change.key} {what}", change)
@@ -131,8 +133,8 @@ def _traffic(found: Comparison) -> Table:
     return table
 
 
-def _table(title: str, headings: tuple[str, ...]) -> Table:
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+def _table(title: str, headings: tuple[str, ...]) -> "Table":
+    table = text_table(title)
     for number, heading in enumerate(headings):
         table.add_column(heading, justify="right" if number else "left")
     return table

@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from accel.cli.adaptive_table import shorten
 from accel.cli.run_request import RunRequest
-from accel.cli.terminal_output import figures_table, show
+from accel.cli.terminal_output import figures_table, show, text_table
 from accel.energy.energy_report import EnergyReport
 from accel.energy.energy_text import energy_cells, ranking_lines, unit_of
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from accel.network.network_result import NetworkResult
     from accel.run.result import Result
 
@@ -44,8 +44,8 @@ def show_energy(report: EnergyReport | None) -> None:
         show(figures_table(rows))
 
 
-def _table(title: str, heading: str) -> Table:
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left", header_style="bold")
+def _table(title: str, heading: str) -> "Table":
+    table = text_table(title, header_style="bold")
     table.add_column(heading)
     for column in ("low", "nominal", "high"):
         table.add_column(column, justify="right")

@@ -1,12 +1,10 @@
 """Output of ``--explain``: plans that the analytical model compared."""
 
 from collections.abc import Sequence
-from typing import Any
-
-from rich.console import RenderableType
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from accel.cli.adaptive_table import Column, adaptive_table
+from accel.cli.terminal_output import text_table
 from accel.compiler.codegen.reorder_passes import PassEffect
 from accel.compiler.mappings.mapping_choice import ComparedMapping
 from accel.compiler.plans.plan_candidate import Candidate
@@ -14,13 +12,17 @@ from accel.compiler.plans.plan_search import PREFETCH_PENALTY, TIE_SHARE
 from accel.compiler.plans.planner import Planner, TileSide
 from accel.core.config import Config
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
 _SHOWN = 10
 """Plans in the table, plus the best of each other number of virtual threads."""
 
 
 def candidates_table(
     candidates: list[Candidate[Any]], planner: Planner[Any, Any], config: Config, width: int | None = None
-) -> RenderableType:
+) -> "RenderableType":
     """Return a table of candidates, the best first. A ``width`` of None is any width."""
     return adaptive_table(_columns(candidates, planner, config), width)
 
@@ -47,9 +49,9 @@ def choice_reason(candidates: Sequence[Candidate[Any]]) -> str:
     )
 
 
-def mappings_table(compared: Sequence[ComparedMapping]) -> Table:
+def mappings_table(compared: Sequence[ComparedMapping]) -> "Table":
     """The chosen mapping comes first. One that was ruled out shows its lower bound."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = text_table(header_style="bold")
     for number, heading in enumerate(("", "mapping", "input bytes", "times", "predicted cycles")):
         table.add_column(heading, justify="right" if number > 1 else "left", no_wrap=True)
     for number, one in enumerate(compared):
@@ -64,8 +66,8 @@ def mappings_table(compared: Sequence[ComparedMapping]) -> Table:
     return table
 
 
-def passes_table(effects: Sequence[PassEffect]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+def passes_table(effects: Sequence[PassEffect]) -> "Table":
+    table = text_table(header_style="bold")
     for heading in ("reorder pass", "effect"):
         table.add_column(heading, no_wrap=True)
     for one in effects:

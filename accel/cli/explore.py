@@ -1,14 +1,13 @@
 import os
 from pathlib import Path
-
-from rich.table import Table as TextTable
+from typing import TYPE_CHECKING
 
 from accel.base.atomic_files import write_atomically
 from accel.base.run_choices import EXECUTORS
 from accel.cli.measuring_options import hint_to_resume, make_folder
 from accel.cli.shared_options import check_name
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
+from accel.cli.terminal_output import figures_table, print_json, progress_bar, show, text_table
 from accel.explore import Exploration, ExplorationSpec, explore, load_exploration
 from accel.explore.exploration_snapshot import SNAPSHOT_SUFFIX, snapshot_bytes
 from accel.explore.front_page import front_page
@@ -19,6 +18,9 @@ from accel.explore.point_samplers import check_sampler
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps.executors import check_dask
 from accel.sweeps.sweep_plots import check_matplotlib
+
+if TYPE_CHECKING:
+    from rich.table import Table as TextTable
 
 _SHOWN = 20
 _JOURNAL, _CSV, _PAGE, _PICTURE = "the journal", "the table", "the page", "the picture"
@@ -139,8 +141,8 @@ def _print(spec: ExplorationSpec, found: Exploration, notes: list[str]) -> None:
     show("", figures_table(rows))
 
 
-def _front_table(found: Exploration) -> TextTable:
-    text = TextTable(box=None, pad_edge=False, title=found.title, title_justify="left")
+def _front_table(found: Exploration) -> "TextTable":
+    text = text_table(found.title)
     fields = list(found.space.domains)
     for heading in (*(one.label for one in found.objectives), *fields):
         text.add_column(heading, justify="right")

@@ -3,10 +3,9 @@ from functools import partial
 from pathlib import Path
 
 import click
-from rich.table import Table
 
 from accel.cli.shared_options import load_program
-from accel.cli.terminal_output import print_json, show
+from accel.cli.terminal_output import print_json, show, text_table
 from accel.cli.worker_processes import (
     build_machines,
     in_processes,
@@ -76,7 +75,7 @@ def _compare(
 
 
 def _print(done: list[tuple[str, str, Lockstep]], failed: int) -> None:
-    table = Table(box=None, pad_edge=False)
+    table = text_table()
     for heading in ("program", "result", "ends", "cycles", "events"):
         table.add_column(heading, justify="right" if heading in ("cycles", "events") else "left")
     for name, _, one in done:

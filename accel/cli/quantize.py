@@ -1,8 +1,6 @@
 import math
 from pathlib import Path
-from typing import Any
-
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError
@@ -10,7 +8,7 @@ from accel.base.records import as_dict
 from accel.cli.npy_files import read_archive
 from accel.cli.shared_options import parse_shapes
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show
+from accel.cli.terminal_output import busy, figures_table, print_json, show, text_table
 from accel.formats.calibration_data import read_folder
 from accel.formats.onnx_file import read_file
 from accel.formats.onnx_import import with_shapes
@@ -18,6 +16,9 @@ from accel.formats.quantization_error import OutputError
 from accel.formats.quantize_onnx import QuantizedModel, quantize_onnx
 from accel.network.exact_scales import with_exact_scales
 from accel.run.result import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _SHOWN_LAYERS = 10
 
@@ -93,8 +94,8 @@ def _error_as_data(one: OutputError) -> dict[str, Any]:
     return as_dict(one) | {"snr": one.snr if math.isfinite(one.snr) else None}
 
 
-def _table(what: str, errors: tuple[OutputError, ...]) -> Table:
-    table = Table(box=None, pad_edge=False)
+def _table(what: str, errors: tuple[OutputError, ...]) -> "Table":
+    table = text_table()
     table.add_column(what)
     for heading in ("values", "largest error", "mean error", "SNR", "same winner"):
         table.add_column(heading, justify="right")

@@ -1,10 +1,8 @@
 from functools import partial
 from pathlib import Path
 
-from rich.table import Table
-
 from accel.base.run_choices import BACKENDS
-from accel.cli.terminal_output import print_json, show
+from accel.cli.terminal_output import print_json, show, text_table
 from accel.cli.worker_processes import (
     build_machines,
     in_processes,
@@ -93,7 +91,7 @@ def _replay(
 
 
 def _print(done: list[Replay], passed: int, failed: int) -> None:
-    table = Table(box=None, pad_edge=False)
+    table = text_table()
     for heading in ("program", "result", "instructions", "micro-ops", "cycles"):
         table.add_column(heading, justify="left" if heading in ("program", "result") else "right")
     for one in done:

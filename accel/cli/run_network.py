@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-from rich.console import RenderableType
+from typing import TYPE_CHECKING, Any
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, ProgramFault
@@ -34,6 +32,9 @@ from accel.run.critical_path import Segment, shares_text
 from accel.run.machine_advice import AdviceReport
 from accel.run.replay import program_name
 from accel.run.result import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def run_network(request: RunRequest) -> int:
@@ -184,7 +185,7 @@ def _numbered(path: str | None, number: int, program: NetworkProgram) -> str | N
     return str(given.with_name(f"{given.name.removesuffix(suffixes)}.{number}{suffixes}"))
 
 
-def layers_table(result: NetworkResult, width: int | None = None) -> RenderableType:
+def layers_table(result: NetworkResult, width: int | None = None) -> "RenderableType":
     """Return a table of layers."""
 
     def cells(text: Callable[[LayerResult], str]) -> list[str]:

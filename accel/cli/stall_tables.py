@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
+from accel.cli.terminal_output import text_table
 from accel.core.unit_states import State
 from accel.run.critical_path import Segment, longest_segments, shares
 from accel.run.result import Result
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from accel.run.machine_advice import AdviceReport
 
 _LONGEST = 3
@@ -18,7 +19,7 @@ _LEAST_SHARE = 0.01
 """Causes in text: maximum number, and minimum share of cycles."""
 
 
-def critical_table(path: Sequence[Segment]) -> Table:
+def critical_table(path: Sequence[Segment]) -> "Table":
     table = _table("critical path", ("unit", "cause", "cycles", "share"), words=2)
     cycles = sum(one.cycles for one in path) or 1
     every = shares(path)
@@ -36,7 +37,7 @@ def instruction_name(one: Segment, result: Result) -> str:
     return "" if index is None else f"{index} {result.instructions[index].mnemonic}"
 
 
-def segments_table(path: Sequence[Segment], where: Callable[[Segment], str]) -> Table:
+def segments_table(path: Sequence[Segment], where: Callable[[Segment], str]) -> "Table":
     """``where`` returns the instruction of a segment."""
     headings = ("unit", "cause", "instruction", "tensor", "from cycle", "cycles")
     table = _table("its longest segments", headings, words=4)
@@ -45,7 +46,7 @@ def segments_table(path: Sequence[Segment], where: Callable[[Segment], str]) -> 
     return table
 
 
-def advice_table(found: "AdviceReport") -> Table:
+def advice_table(found: "AdviceReport") -> "Table":
     table = _table(
         "what would help", ("change", "why", "price", "how it is known", "cycles", "speedup"), words=4
     )
@@ -61,7 +62,7 @@ def advice_table(found: "AdviceReport") -> Table:
     return table
 
 
-def stall_table(result: Result) -> Table:
+def stall_table(result: Result) -> "Table":
     """Return a table of each unit's states in percent."""
     table = _table("where the cycles went", ("unit", *(state.label for state in State)), words=1)
     assert result.stalls is not None
@@ -71,9 +72,9 @@ def stall_table(result: Result) -> Table:
     return table
 
 
-def _table(title: str, headings: Sequence[str], *, words: int) -> Table:
+def _table(title: str, headings: Sequence[str], *, words: int) -> "Table":
     """The first ``words`` columns are text, others numbers."""
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    table = text_table(title)
     for number, heading in enumerate(headings):
         table.add_column(heading, justify="left" if number < words else "right")
     return table

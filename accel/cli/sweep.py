@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table as TextTable
 
 from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError, ConfigError, SweepError
@@ -12,7 +11,7 @@ from accel.base.run_choices import EXECUTORS
 from accel.cli.measuring_options import hint_to_resume, make_folder
 from accel.cli.shared_options import check_name, named_values
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
+from accel.cli.terminal_output import figures_table, print_json, progress_bar, show, text_table
 from accel.core.config import parse_quantity
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
@@ -162,7 +161,7 @@ def _write(spec: Spec, table: Table, targets: dict[str, Path]) -> list[Path]:
 
 def _print(spec: Spec, table: Table, files: list[Path], journal: list[str]) -> None:
     headings, rows = table.short(settings_of(spec.points))
-    text = TextTable(box=None, pad_edge=False, title=spec.title, title_justify="left")
+    text = text_table(spec.title)
     for heading in headings:
         text.add_column(heading, justify="right")
     for row in rows[:_SHOWN]:

@@ -7,53 +7,81 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, RenderableType
-from rich.table import Table
+from msgspec import Struct
 
 from accel.cli.stdout import write
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
     from rich.progress import Progress
+    from rich.table import Table
 
 _PIPE_WIDTH = 10_000
 """Larger than any line."""
 
 
-def figures_table(rows: Sequence[tuple[str, str]]) -> Table:
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column()
-    for name, value in rows:
-        table.add_row(name, value)
-    return table
+class FiguresTable(Struct, frozen=True):
+    """Names and values in two columns. In a pipe, it needs no rich, which takes 20 ms to import."""
+
+    rows: Sequence[tuple[str, str]]
+
+    def __rich__(self) -> "Table":
+        table = text_table(show_header=False)
+        table.add_column(style="dim")
+        table.add_column()
+        for name, value in self.rows:
+            table.add_row(name, value)
+        return table
+
+    def plain_text(self) -> str:
+        width = max((len(name) for name, _ in self.rows), default=0)
+        lines = []
+        for name, value in self.rows:
+            first, *others = value.splitlines() or [""]
+            lines += [f"{name:{width}}  {first}", *(f"{'':{width}}  {line}" for line in others)]
+        return "\n".join(lines)
+
+
+def text_table(title: str | None = None, **options: Any) -> "Table":
+    """Return a table without lines. Options are those of rich's tables."""
+    from rich.table import Table  # noqa: PLC0415  # slow
+
+    return Table(box=None, pad_edge=False, title=title, title_justify="left", **options)
+
+
+def figures_table(rows: Sequence[tuple[str, str]]) -> FiguresTable:
+    return FiguresTable(rows)
 
 
 def print_json(data: dict[str, Any]) -> None:
     write(json.dumps(data, indent=2) + "\n")
 
 
-def show(*renderables: RenderableType, wide: bool = False) -> None:
+def show(*parts: "RenderableType", wide: bool = False) -> None:
     """Print on stdout, in a pipe as plain text without wrapping and trailing blanks. ``wide`` keeps tables at
     full width on a narrow terminal."""
-    plain = not sys.stdout.isatty()
-    text = io.StringIO()
-    console = Console(
-        file=text if plain else None,
-        color_system=None if plain else "auto",
-        width=_PIPE_WIDTH if plain or wide else None,
-        highlight=False,
-        soft_wrap=True,
-        emoji=False,
-        markup=False,
-    )
-    console.print(*renderables, sep="\n")
-    if plain:
-        write("".join(line.rstrip() + "\n" for line in text.getvalue().splitlines()))
+    if sys.stdout.isatty():
+        _console(width=_PIPE_WIDTH if wide else None, color_system="auto").print(*parts, sep="\n")
+        return
+    texts = [part.plain_text() if isinstance(part, FiguresTable) else part for part in parts]
+    if all(isinstance(text, str) for text in texts):
+        printed = "".join(f"{text}\n" for text in texts)
+    else:
+        file = io.StringIO()
+        _console(file=file, width=_PIPE_WIDTH, color_system=None).print(*texts, sep="\n")
+        printed = file.getvalue()
+    write("".join(line.rstrip() + "\n" for line in printed.splitlines()))
+
+
+def _console(**options: Any) -> "Console":
+    from rich.console import Console  # noqa: PLC0415  # slow
+
+    return Console(highlight=False, soft_wrap=True, emoji=False, markup=False, **options)
 
 
 def terminal_width() -> int | None:
     """Return the width of the terminal, or None in a pipe."""
-    return Console().width if sys.stdout.isatty() else None
+    return _console().width if sys.stdout.isatty() else None
 
 
 @contextmanager
@@ -62,6 +90,8 @@ def busy(what: str) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
+    from rich.console import Console  # noqa: PLC0415  # slow
+
     with Console(stderr=True).status(what) as status:
         yield lambda text: status.update(f"{what}: {text}")
 
@@ -88,6 +118,7 @@ def progress_bar(title: str) -> Iterator[ProgressBar | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console  # noqa: PLC0415  # slow
     from rich.progress import (  # noqa: PLC0415  # most commands have none
         BarColumn,
         MofNCompleteColumn,

@@ -1,14 +1,12 @@
 import math
 from pathlib import Path
-from typing import Any
-
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from accel.base.records import as_dict
 from accel.cli.npy_files import input_files, read_arrays
 from accel.cli.rewrite_request import RewriteRequest
 from accel.cli.shared_options import machine_text, parse_shapes
-from accel.cli.terminal_output import busy, print_json, show
+from accel.cli.terminal_output import busy, print_json, show, text_table
 from accel.compiler.target.machine import machine
 from accel.formats.compare_with_original import ModeDifference
 from accel.formats.compare_with_runtime import Comparison, TensorDifference, random_inputs
@@ -16,6 +14,9 @@ from accel.network.network import read_network
 from accel.network.network_cache import build_or_read
 from accel.network.verify_network import verify_graph
 from accel.run.result import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def verify(
@@ -95,8 +96,8 @@ def _difference_as_data(one: TensorDifference | ModeDifference) -> dict[str, obj
     return as_dict(one) | {"largest": one.largest if math.isfinite(one.largest) else None}
 
 
-def _table(comparison: Comparison) -> Table:
-    table = Table(box=None, pad_edge=False)
+def _table(comparison: Comparison) -> "Table":
+    table = text_table()
     for heading in ("tensor", "operator"):
         table.add_column(heading)
     for heading in ("values", "differing", "by order", "largest difference"):

@@ -211,7 +211,7 @@ main()
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize(
-    "module", ["accel.cli.app", "click", "accel.cli.run", "numpy", "rich.console", "accel.run.program"]
+    "module", ["accel.cli.app", "click", "accel.cli.run", "numpy", "msgspec", "accel.run.program"]
 )
 def test_ctrl_c_while_modules_are_imported_ends_with_130(
     module: str, accel: Shell, saved: Callable[..., Path]
