@@ -12,8 +12,8 @@ from tests.tools import needs
 BENCHES = sorted(path.stem for path in (Path(__file__).parent / "benches").glob("[!_]*.py"))
 
 
-LONG = {"corners", "faults", "sequences"}
-"""Benches that take ten seconds each on Icarus."""
+LONG = {"corners", "faults", "sequences", "stops"}
+"""Benches that take three to ten seconds each on Icarus. tests/lockstep/test_errors.py stops runs, too."""
 RUNS = [
     *(grouped("verilator wide", "verilator", "wide", bench, thorough=True) for bench in BENCHES),
     *(grouped("verilator tiny", "verilator", "tiny", bench, thorough=True) for bench in BENCHES),
