@@ -135,7 +135,7 @@ class Lowering:
         refill, resident, alternating = self._residency(stage, outer, domain)
         buffer = self._add_buffer(stage.tensor, shape, domain, stage, resident, alternating)
         self.refill_loops[buffer] = refill
-        nest = StageNest(stage, domain, outer, buffer, self._is_guarded(stage.tensor))
+        nest = StageNest(stage, domain, outer, buffer, self._is_optional(stage.tensor))
         make_loops(nest)
         self.nests[stage] = nest
 
@@ -223,9 +223,13 @@ class Lowering:
             return consumer.leaves.index(at) >= consumer.leaves.index(leaf)
         return self._is_inside(around, consumer, leaf)
 
-    def _is_guarded(self, tensor: Tensor) -> bool:
-        every = (found for reader in self.schedule.readers(tensor) for found in guarded_reads(reader.body))
-        return any(conditions for read, conditions in every if read.tensor is tensor)
+    def _is_optional(self, tensor: Tensor) -> bool:
+        """Whether readers need only the parts outside padding, or are themselves such a part."""
+        readers = self.schedule.readers(tensor)
+        every = (found for reader in readers for found in guarded_reads(reader.body))
+        return any(conditions for read, conditions in every if read.tensor is tensor) or any(
+            self.nests[reader].optional for reader in readers
+        )
 
     def _needed_region(self, tensor: Tensor, outer: tuple[IterVar, ...]) -> tuple[Range, ...]:
         dimensions: list[_ReadRange | None] = [None] * len(tensor.shape)

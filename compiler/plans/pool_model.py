@@ -63,10 +63,7 @@ class PoolShape(Struct, frozen=True, kw_only=True, dict=True):
         windows = zip(slide.kernel, slide.stride, slide.dilation, strict=True)
         is_dense = all(size > 1 and size >= stride and dilation == 1 for size, stride, dilation in windows)
         has_inner_start = all(Taps.of(slide, axis).whole for axis in range(2))
-        has_all_phases = all(size >= stride for size, stride in zip(slide.size, slide.stride, strict=True))
-        can_copy = (
-            self.is_signed and self.has_square_blocks and is_dense and has_inner_start and has_all_phases
-        )
+        can_copy = self.is_signed and self.has_square_blocks and is_dense and has_inner_start
         return (False, True) if can_copy else (False,)
 
 

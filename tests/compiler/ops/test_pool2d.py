@@ -57,6 +57,12 @@ def test_a_picture_smaller_than_the_stride(sizes: tuple[int, int]) -> None:
     right(workload, accel.machine("gemm8x8"), 0)
 
 
+def test_a_tile_without_elements_of_a_remainder() -> None:
+    """The first column of outputs reads padding alone."""
+    workload = accel.max_pool2d(1, 8, 4, 2, (3, 2), stride=(3, 2), padding=(0, 0, 2, 0))
+    right(workload, accel.machine("gemm8x8"), 0)
+
+
 @examples(60)
 @given(st.data())
 def test_any_pooling_on_any_machine(data: st.DataObject) -> None:
