@@ -15,8 +15,8 @@ def main() -> None:
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         with ended_by_interrupt():
-            from accel.base.child_processes import end_programs_on_termination  # noqa: PLC0415
-            from accel.cli.app import main as run  # noqa: PLC0415
+            from accel.base.child_processes import end_programs_on_termination
+            from accel.cli.app import main as run
         end_programs_on_termination()
         run()
     except KeyboardInterrupt:

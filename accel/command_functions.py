@@ -48,7 +48,7 @@ def predict_area(machine: str | Machine | Config) -> "Area":
     Raises:
         ConfigError: there is no such machine.
     """
-    from accel.area import predict_area as predict  # noqa: PLC0415
+    from accel.area import predict_area as predict
 
     config = load_config(machine) if isinstance(machine, str) else machine
     return predict(config.config if isinstance(config, Machine) else config)
@@ -89,8 +89,8 @@ def lockstep(
         EngineError: the engine does not exist or cannot be built.
         LimitExceeded, ShapeError: see :func:`accel.run.lockstep.lockstep`.
     """
-    from accel.hw.engines.open_engine import open_engine  # noqa: PLC0415
-    from accel.run.lockstep import lockstep as run_lockstep  # noqa: PLC0415
+    from accel.hw.engines.open_engine import open_engine
+    from accel.run.lockstep import lockstep as run_lockstep
 
     hardware = open_engine(program.config.hardware, engine)
     try:
@@ -112,14 +112,14 @@ def diff(a: Result | NetworkResult | FilePath, b: Result | NetworkResult | FileP
         AccelError: a run has no cycles or events.
         ProgramError: a file cannot be read or is damaged.
     """
-    from accel.views.run_comparison import Comparison  # noqa: PLC0415
+    from accel.views.run_comparison import Comparison
 
     return Comparison(_saved(a), _saved(b))
 
 
 def _saved(run: Result | NetworkResult | FilePath) -> "SavedRun":
-    from accel.network.saved_network_run import saved_network  # noqa: PLC0415
-    from accel.views.saved_run import SavedRun  # noqa: PLC0415
+    from accel.network.saved_network_run import saved_network
+    from accel.views.saved_run import SavedRun
 
     if isinstance(run, NetworkResult):
         return saved_network(run)
@@ -147,8 +147,8 @@ def quantize(
     Raises:
         GraphError, ShapeError: see :func:`accel.formats.quantize_onnx.quantize_onnx`.
     """
-    from accel.formats.quantize_onnx import quantize_onnx  # noqa: PLC0415
-    from accel.network.exact_scales import with_exact_scales  # noqa: PLC0415
+    from accel.formats.quantize_onnx import quantize_onnx
+    from accel.network.exact_scales import with_exact_scales
 
     return quantize_onnx(
         path,
@@ -189,9 +189,9 @@ def package(
         AccelError: ``cut`` is for networks, or the driver lacks a node.
         ProgramError: the folder cannot be written.
     """
-    from accel.deployment.c_identifiers import identifier  # noqa: PLC0415
-    from accel.deployment.deployment_plan import deploy_network, deploy_program, example_run  # noqa: PLC0415
-    from accel.deployment.package_folder import check_folder, write_package  # noqa: PLC0415
+    from accel.deployment.c_identifiers import identifier
+    from accel.deployment.deployment_plan import deploy_network, deploy_program, example_run
+    from accel.deployment.package_folder import check_folder, write_package
 
     target = Path(folder)
     check_folder(target, force=force)

@@ -75,11 +75,11 @@ def processor_seconds() -> Counter[str]:
 
 @contextlib.contextmanager
 def opened(state: dict[str, Any]) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  # only for this
+    from playwright.sync_api import sync_playwright  # only for this
 
-    from accel.studio.studio_files import StudioFiles  # noqa: PLC0415
-    from accel.studio.studio_server import serving  # noqa: PLC0415
-    from accel.studio.worker_supervisor import WorkerSupervisor  # noqa: PLC0415
+    from accel.studio.studio_files import StudioFiles
+    from accel.studio.studio_server import serving
+    from accel.studio.worker_supervisor import WorkerSupervisor
 
     fragment = base64.urlsafe_b64encode(json.dumps(state).encode()).decode().rstrip("=")
     with (

@@ -99,7 +99,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     tests are not; they are handed out one by one, and in their order."""
     if config.getvalue("dist") != "loadgroup":
         return None
-    from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415  # not everybody has it
+    from xdist.scheduler import LoadGroupScheduling  # not everybody has it
 
     class LoadFilesAndGroups(LoadGroupScheduling):
         def _split_scope(self, nodeid: str) -> str:
@@ -181,7 +181,7 @@ def _parametrize(metafunc: pytest.Metafunc, fixture: str, what: str, file: str) 
 def chromium() -> Iterator[Any]:
     """A headless Chromium."""
     tools.needs("chromium")
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  # not everybody has it
+    from playwright.sync_api import sync_playwright  # not everybody has it
 
     with sync_playwright() as run:
         browser = run.chromium.launch(

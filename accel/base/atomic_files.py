@@ -134,7 +134,7 @@ def _create(folder: Path, mode: int) -> tuple[int, Path]:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Lock a file among processes. It is created if missing, and emptied."""
-    import fcntl  # noqa: PLC0415  # not on every platform
+    import fcntl  # not on every platform
 
     with open(path, "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -26,6 +26,6 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 @cache
 def _libraries() -> Any:
-    from threadpoolctl import ThreadpoolController  # noqa: PLC0415  # slow to import
+    from threadpoolctl import ThreadpoolController  # slow to import
 
     return ThreadpoolController()

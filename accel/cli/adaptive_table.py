@@ -65,7 +65,7 @@ def adaptive_table(columns: Sequence[Column], width: int | None) -> "RenderableT
         table.add_row(*row)
     if not dropped:
         return table
-    from rich.console import Group  # noqa: PLC0415  # slow
+    from rich.console import Group
 
     return Group(table, f"left out for want of width: {', '.join(dropped[::-1])}")
 

@@ -8,7 +8,7 @@ from accel.run.result import SCHEMA_VERSION
 
 
 def build_rtl(config: str, settings: tuple[str, ...], engine: str | None, as_json: bool) -> int:
-    from accel.hw.engines.open_engine import DEFAULT_ENGINE, open_engine  # noqa: PLC0415  # slow to import
+    from accel.hw.engines.open_engine import DEFAULT_ENGINE, open_engine  # slow to import
 
     target = machine(config, **parse_settings(settings))
     begin = time.perf_counter()

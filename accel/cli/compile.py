@@ -157,7 +157,7 @@ def _chosen(workload: Workload, target: Machine, asked: Request) -> MappingChoic
         )
     if asked.measure is None:
         return found
-    from accel.run.measured_plans import measure_plans  # noqa: PLC0415  # seldom needed
+    from accel.run.measured_plans import measure_plans  # seldom needed
 
     with progress_bar("schedules") as progress:
         return measure_plans(found, target, asked.measure, progress, without=asked.without)

@@ -61,7 +61,7 @@ def _lines(script: Path | None) -> Iterator[str]:
 
 def _typed() -> Iterator[str]:
     with suppress(ImportError):
-        import readline  # noqa: F401, PLC0415 - changes how input() works
+        import readline  # noqa: F401 - changes how input() works
     while True:
         try:
             yield input(_PROMPT)

@@ -37,13 +37,13 @@ def complete(names: Iterable[str] | Callable[[], Iterable[str]], *, files: bool 
 
 
 def machine_names() -> Iterable[str]:
-    from accel.core.config import NAMED  # noqa: PLC0415  # it imports numpy
+    from accel.core.config import NAMED  # it imports numpy
 
     return NAMED
 
 
 def _settings(kinds: str) -> Iterable[str]:
-    from accel.core.config import SPECS  # noqa: PLC0415
+    from accel.core.config import SPECS
 
     return (f"{name}=" for name, spec in SPECS.items() if spec.kind in kinds)
 
@@ -92,7 +92,7 @@ def engine_option(help_text: str) -> Callable[[F], F]:
 def _records_file(_: click.Context, __: click.Parameter, value: Path | None) -> Path | None:
     if value is None:
         return None
-    from accel.run.tuning_records import records_path  # noqa: PLC0415  # slow to import
+    from accel.run.tuning_records import records_path  # slow to import
 
     return records_path(value)
 

@@ -54,8 +54,8 @@ def diff(a: Path, b: Path, html: Path | None, seed: int, settings: tuple[str, ..
 
 def _run(path: Path, seed: int, settings: tuple[str, ...]) -> SavedRun:
     if is_network(path):
-        from accel.network.network_file import load_network  # noqa: PLC0415  # slow to import
-        from accel.network.saved_network_run import saved_network  # noqa: PLC0415
+        from accel.network.network_file import load_network  # slow to import
+        from accel.network.saved_network_run import saved_network
 
         overrides = parse_settings(settings)
         network = load_network(path).with_timing(overrides)

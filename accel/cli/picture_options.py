@@ -44,7 +44,7 @@ class Pictures:
         self._files = {}
         if report is None and timeline is None and trace is None:
             return
-        from accel.views import Report, Timeline, Trace  # noqa: PLC0415  # slow to import
+        from accel.views import Report, Timeline, Trace  # slow to import
 
         asked: dict[type[Report | Timeline | Trace], str | None] = {
             Report: report,
@@ -93,7 +93,7 @@ class Pictures:
 def terminal_timeline(result: Result, cycles: int | None = None) -> str:
     """Return the chart in the terminal's width and character set. ``cycles`` limits it to the middle of
     the run."""
-    from accel.views import Timeline  # noqa: PLC0415
+    from accel.views import Timeline
 
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_COLUMNS
     timeline = Timeline(result)

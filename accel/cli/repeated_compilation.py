@@ -23,7 +23,7 @@ def compile_onnx(**options: Any) -> int:
     if known is not None:
         _write(*known, options, begin)
         return 0
-    from accel.cli import compile_network  # noqa: PLC0415  # it imports the compiler
+    from accel.cli import compile_network  # it imports the compiler
 
     return compile_network.compile_onnx(**options)
 

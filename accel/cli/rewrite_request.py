@@ -27,7 +27,7 @@ class RewriteRequest(Struct, frozen=True, kw_only=True):
         """Options of ``build_or_read`` for this search."""
         found: dict[str, Any] = {"rewrite": self.rewrite, "rules": self.rules}
         if self.rewrite in SEARCHES_BY_COST:
-            from accel.rewriting.search_result import SearchLimits  # noqa: PLC0415  # programs need none
+            from accel.rewriting.search_result import SearchLimits  # programs need none
 
             found["limits"] = SearchLimits(seconds=self.rewrite_seconds)
         if self.rewrite == "backtrack":

@@ -32,7 +32,7 @@ def run(**options: Any) -> int:
     request = RunRequest(rewriting=RewriteRequest.take(options), **options)
     request.check()
     if request.is_model or is_network(request.file):
-        from accel.cli.run_network import run_network  # noqa: PLC0415  # slow to import
+        from accel.cli.run_network import run_network  # slow to import
 
         return run_network(request)
     if request.states:
@@ -120,14 +120,14 @@ def run_json(result: Result, advised: "AdviceReport | None") -> dict[str, Any]:
 
 
 def find_advice(result: Result) -> "AdviceReport":
-    from accel.run.machine_advice import advise  # noqa: PLC0415
+    from accel.run.machine_advice import advise
 
     with busy("trying changes"):
         return advise(result)
 
 
 def save_run(path: Path, result: Result, **options: Any) -> None:
-    from accel.views.saved_run import SavedRun  # noqa: PLC0415
+    from accel.views.saved_run import SavedRun
 
     SavedRun.of(result, **options).save(path)
 

@@ -79,7 +79,7 @@ class RunRequest(Struct, frozen=True, kw_only=True, dict=True):
                 "--serial is given with the backend 'functional', which has no time; sim and rtl do"
             )
         if self.save is not None:
-            from accel.views.saved_run import check_run_path  # noqa: PLC0415  # slow to import
+            from accel.views.saved_run import check_run_path  # slow to import
 
             check_run_path(self.save)
         for option, value in {"--save": self.save, "--advise": self.advise}.items():

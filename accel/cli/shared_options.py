@@ -59,7 +59,7 @@ def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = Fal
     """Load a program, assembly text, vector or network of one program. Raise a ProgramError for an unreadable
     file, and an AccelError for a wrong timing setting."""
     if is_network(path):
-        from accel.network.network_file import load_network, single_program  # noqa: PLC0415  # slow to import
+        from accel.network.network_file import load_network, single_program  # slow to import
 
         program = single_program(load_network(path), str(path))
     else:

@@ -9,7 +9,7 @@ from accel.studio.state_links import STATE_SUFFIX, is_link, state_of_file, state
 
 
 def studio(opened: tuple[str, ...], port: int | None, seconds: float, no_browser: bool) -> None:
-    from accel.studio.studio_server import serve  # noqa: PLC0415  # needs an extra
+    from accel.studio.studio_server import serve  # needs an extra
 
     def show_address(address: str) -> None:
         click.echo(f"open {address}")

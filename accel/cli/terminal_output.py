@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 _PIPE_WIDTH = 10_000
 """Larger than any line."""
+_TEXT: dict[str, Any] = {"highlight": False, "soft_wrap": True, "emoji": False, "markup": False}
 
 
 class FiguresTable(Struct, frozen=True):
-    """Names and values in two columns. In a pipe, it needs no rich, which takes 20 ms to import."""
+    """Names and values. In a pipe, it needs no rich, which takes 20 ms to import."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -43,8 +44,8 @@ class FiguresTable(Struct, frozen=True):
 
 
 def text_table(title: str | None = None, **options: Any) -> "Table":
-    """Return a table without lines. Options are those of rich's tables."""
-    from rich.table import Table  # noqa: PLC0415  # slow
+    """Return a table of rich without lines."""
+    from rich.table import Table
 
     return Table(box=None, pad_edge=False, title=title, title_justify="left", **options)
 
@@ -61,22 +62,22 @@ def show(*parts: "RenderableType", wide: bool = False) -> None:
     """Print on stdout, in a pipe as plain text without wrapping and trailing blanks. ``wide`` keeps tables at
     full width on a narrow terminal."""
     if sys.stdout.isatty():
-        _console(width=_PIPE_WIDTH if wide else None, color_system="auto").print(*parts, sep="\n")
+        _console(**_TEXT, width=_PIPE_WIDTH if wide else None).print(*parts, sep="\n")
         return
     texts = [part.plain_text() if isinstance(part, FiguresTable) else part for part in parts]
     if all(isinstance(text, str) for text in texts):
         printed = "".join(f"{text}\n" for text in texts)
     else:
         file = io.StringIO()
-        _console(file=file, width=_PIPE_WIDTH, color_system=None).print(*texts, sep="\n")
+        _console(**_TEXT, file=file, width=_PIPE_WIDTH, color_system=None).print(*texts, sep="\n")
         printed = file.getvalue()
     write("".join(line.rstrip() + "\n" for line in printed.splitlines()))
 
 
 def _console(**options: Any) -> "Console":
-    from rich.console import Console  # noqa: PLC0415  # slow
+    from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=True, emoji=False, markup=False, **options)
+    return Console(**options)
 
 
 def terminal_width() -> int | None:
@@ -90,9 +91,7 @@ def busy(what: str) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console  # noqa: PLC0415  # slow
-
-    with Console(stderr=True).status(what) as status:
+    with _console(stderr=True).status(what) as status:
         yield lambda text: status.update(f"{what}: {text}")
 
 
@@ -118,8 +117,7 @@ def progress_bar(title: str) -> Iterator[ProgressBar | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console  # noqa: PLC0415  # slow
-    from rich.progress import (  # noqa: PLC0415  # most commands have none
+    from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
@@ -135,5 +133,5 @@ def progress_bar(title: str) -> Iterator[ProgressBar | None]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
         yield ProgressBar(bar, title)

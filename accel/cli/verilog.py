@@ -19,7 +19,7 @@ def verilog(
     aresetn: bool,
     as_json: bool,
 ) -> None:
-    from accel.hw.export.verilog import core_verilog  # noqa: PLC0415  # Amaranth takes a while to import
+    from accel.hw.export.verilog import core_verilog  # Amaranth takes a while to import
 
     check_targets({"-o": output}, config_file(config))
     machine = load_config(config).variant(parse_settings(settings))

@@ -48,7 +48,7 @@ def _seconds(program: Program, backend: str) -> float:
 
 def build_machines(programs: Iterable[Program], engine: str | None) -> None:
     """Build models before processes need them."""
-    from accel.hw.engines.open_engine import open_engine  # noqa: PLC0415  # it imports amaranth
+    from accel.hw.engines.open_engine import open_engine  # it imports amaranth
 
     machines = list(dict.fromkeys(program.config.hardware for program in programs))
     for config in with_progress(machines, len(machines), "building"):
@@ -58,7 +58,7 @@ def build_machines(programs: Iterable[Program], engine: str | None) -> None:
 
 @cache
 def kept_machine(config: Config, engine: str | None) -> "Engine":
-    from accel.hw.engines.open_engine import open_engine  # noqa: PLC0415
+    from accel.hw.engines.open_engine import open_engine
 
     return open_engine(config, engine)
 

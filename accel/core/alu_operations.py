@@ -267,7 +267,7 @@ def check_properties(operation: Operation, *, trials: int = 256, seed: int = 0) 
 
 
 def _entry_points(name: str) -> Iterable[Any]:
-    from importlib.metadata import entry_points  # noqa: PLC0415  # slow, and stock machines need none
+    from importlib.metadata import entry_points  # slow, and stock machines need none
 
     return entry_points(group=ENTRY_POINTS, name=name)
 

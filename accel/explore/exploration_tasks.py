@@ -175,7 +175,7 @@ def _measure_network(task: NetworkRun) -> _Measured:
 
 
 def _measure_model(task: ModelRun) -> _Measured:
-    from accel.network.network import read_network  # noqa: PLC0415  # slow to import
+    from accel.network.network import read_network  # slow to import
 
     program = read_network(task.path).build(task.config, strict=True)
     return sum((_simulated(chain.program) for chain in program.chains), _Measured(cycles=0, dram_bytes=0))

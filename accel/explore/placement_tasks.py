@@ -62,14 +62,14 @@ class PlacementRun(Struct, frozen=True, kw_only=True):
 
 def placement_tools() -> ToolVersions:
     """Return the versions of Yosys and nextpnr, or raise an EngineError if one is missing."""
-    from accel.hw.export.place_and_route import check_tools  # noqa: PLC0415  # most explorations place nothing
+    from accel.hw.export.place_and_route import check_tools  # most explorations place nothing
 
     check_tools()
     return _versions()
 
 
 def _versions() -> ToolVersions:
-    from accel.hw.export.place_and_route import tool_versions  # noqa: PLC0415
+    from accel.hw.export.place_and_route import tool_versions
 
     yosys, nextpnr = tool_versions()
     return ToolVersions(yosys=yosys, nextpnr=nextpnr)
@@ -86,8 +86,8 @@ def measure_placement(task: PlacementRun, *, time_limit: float, folder: Path | N
     Raises:
         EngineError: a tool is missing, has another version than the task says, or was ended from outside.
     """
-    from accel.hw.export.machine_placement import TimeLimitError, place_machine  # noqa: PLC0415
-    from accel.hw.export.place_and_route import median_placement  # noqa: PLC0415
+    from accel.hw.export.machine_placement import TimeLimitError, place_machine
+    from accel.hw.export.place_and_route import median_placement
 
     found = _versions()
     if found != task.tools:

@@ -65,7 +65,7 @@ class _Asked:
         self.point = point
 
     def tell(self, losses: Sequence[float] | None) -> None:
-        from optuna.trial import TrialState  # noqa: PLC0415  # slow to import
+        from optuna.trial import TrialState  # slow to import
 
         if losses is None:
             self._study.tell(self._trial, state=TrialState.FAIL)
@@ -107,7 +107,7 @@ class OptunaSampler:
 
 
 def _distribution(domain: Domain) -> Any:
-    from optuna import distributions  # noqa: PLC0415  # slow to import
+    from optuna import distributions  # slow to import
 
     if domain.is_ordered:
         return distributions.IntDistribution(0, len(domain.values) - 1)
@@ -166,7 +166,7 @@ def _check_listed(name: str, space: Space) -> None:
 
 def _import_optuna() -> Any:
     try:
-        import optuna  # noqa: PLC0415
+        import optuna
     except ImportError:
         raise SweepError(not_installed("this sampler needs optuna", "explore")) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)

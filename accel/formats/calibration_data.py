@@ -106,7 +106,7 @@ def read_folder(
 def _picture(path: Path, one: FileInput, mean: Sequence[float], std: Sequence[float]) -> Array:
     """Return (1, channels, height, width) or (1, height, width, channels)."""
     try:
-        from PIL import Image  # noqa: PLC0415  # an extra
+        from PIL import Image  # an extra
     except ImportError:
         raise GraphError(not_installed("pictures need Pillow", "plot")) from None
     sizes: list[Any] = list(one.sizes)

@@ -5,7 +5,7 @@ For example, a Resize by 2 with half-pixel centres has two phases along each axi
 the border.
 """
 
-from __future__ import annotations  # numpy.random is slow to import
+from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache

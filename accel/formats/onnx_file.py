@@ -85,8 +85,8 @@ class File(Struct, frozen=True, kw_only=True):
 
 def onnx() -> Any:
     try:
-        import onnx as package  # noqa: PLC0415
-        import onnx.numpy_helper  # noqa: PLC0415
+        import onnx as package
+        import onnx.numpy_helper
     except ImportError:
         raise GraphError(not_installed("ONNX files need onnx", "onnx")) from None
     return package
@@ -181,7 +181,7 @@ def _domain(name: str) -> str:
 
 
 def _converted(package: Any, model: Any, version: int) -> Any:
-    from onnx import version_converter  # noqa: PLC0415
+    from onnx import version_converter
 
     try:
         return version_converter.convert_version(model, OLDEST_OPSET)
@@ -194,7 +194,7 @@ def _converted(package: Any, model: Any, version: int) -> Any:
 
 def _inlined(package: Any, model: Any) -> Any:
     try:
-        from onnx import inliner  # noqa: PLC0415
+        from onnx import inliner
 
         return inliner.inline_local_functions(model)
     except Exception as error:

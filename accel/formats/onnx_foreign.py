@@ -263,7 +263,7 @@ def _newest(content: bytes) -> Any:
     (version,) = [one.version for one in model.opset_import if not one.domain]
     if version == OPSET:
         return model
-    from onnx import version_converter  # noqa: PLC0415
+    from onnx import version_converter
 
     kind = model.graph.node[-1].op_type
     try:

@@ -50,7 +50,7 @@ def open_onnx_runtime(content: bytes, *, optimized: bool = False) -> Runner:
     make integer operators of QDQ regions.
     """
     try:
-        import onnxruntime  # noqa: F401, PLC0415
+        import onnxruntime  # noqa: F401
     except ImportError:
         raise GraphError(not_installed("comparing needs onnxruntime", "onnx")) from None
     try:
@@ -83,7 +83,7 @@ def run_optimized(
     Returns:
         The outputs by name, and the operator that computes each tensor in the optimized model.
     """
-    import onnx  # noqa: PLC0415
+    import onnx
 
     with TemporaryDirectory() as folder:
         optimized = Path(folder) / "optimized.onnx"
@@ -99,7 +99,7 @@ def run_optimized(
 
 
 def _session(content: bytes, *, optimized: Path | None = None, keeps_floats: bool = False) -> Any:
-    import onnxruntime  # noqa: PLC0415
+    import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
@@ -117,7 +117,7 @@ def _session(content: bytes, *, optimized: Path | None = None, keeps_floats: boo
 @cache
 def saturates() -> bool:
     """Try whether sums saturate on this processor."""
-    from onnx import TensorProto, helper  # noqa: PLC0415
+    from onnx import TensorProto, helper
 
     left, right = np.full((4, 64), 255, np.uint8), np.full((64, 16), 127, np.int8)
     graph = helper.make_graph(
@@ -135,7 +135,7 @@ def saturates() -> bool:
 
 
 def _unsigned(content: bytes) -> bytes:
-    import onnx  # noqa: PLC0415
+    import onnx
 
     model = onnx.load_from_string(content)
     raised = _Raised(onnx.helper, _types(onnx, model))

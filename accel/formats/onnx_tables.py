@@ -31,7 +31,7 @@ def runtime_table(graph: Graph, values: Array) -> Array:
 
 
 def _run(graph: Graph, values: Array) -> Array:
-    from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # slow to import
+    from accel.formats.onnx_export import export_onnx  # slow to import
 
     return run_optimized(export_onnx(graph), {"x": values}, ["y"])[0]["y"]
 

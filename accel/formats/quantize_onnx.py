@@ -159,7 +159,7 @@ def _prepared(
     """Write a model with fixed sizes and folded batch normalization, and return the original."""
     package = onnx()
     try:
-        import onnxruntime  # noqa: PLC0415
+        import onnxruntime
     except ImportError:
         raise GraphError(not_installed("quantizing needs onnxruntime", "onnx")) from None
     model = package.load(os.fspath(path))
@@ -172,7 +172,7 @@ def _prepared(
             one.type.tensor_type.ClearField("shape")
     opset = next((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), 0)
     if opset < _PER_CHANNEL_OPSET:
-        from onnx import version_converter  # noqa: PLC0415
+        from onnx import version_converter
 
         model = version_converter.convert_version(model, _PER_CHANNEL_OPSET)
     content: bytes = model.SerializeToString()
@@ -191,7 +191,7 @@ def _quantize(
     source: Path, target: Path, samples: Sequence[dict[str, Array]], activations: Type, method: Method
 ) -> bool:
     """Return :attr:`QuantizedModel.per_channel`."""
-    from onnxruntime import quantization  # noqa: PLC0415
+    from onnxruntime import quantization
 
     class Samples(quantization.CalibrationDataReader):  # type: ignore[misc, name-defined, unused-ignore]
         def __init__(self) -> None:

@@ -202,7 +202,7 @@ def _embedded(
     graph: Graph, prefix: str, inputs: Sequence[str]
 ) -> tuple[list[Any], list[Any], dict[str, str]]:
     """Return nodes, constants and new names for a larger graph."""
-    from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # slow to import
+    from accel.formats.onnx_export import export_onnx  # slow to import
 
     model = onnx().load_from_string(export_onnx(graph, graph.outputs)).graph
     names = dict(zip(graph.inputs, inputs, strict=True)) | {"": ""}

@@ -174,7 +174,7 @@ class TfliteFile(Struct, frozen=True, kw_only=True):
 
 def tflite() -> Any:
     try:
-        import tflite as package  # noqa: PLC0415
+        import tflite as package
     except ImportError:
         raise GraphError(not_installed("TensorFlow Lite files need tflite", "tflite")) from None
     return package

@@ -95,7 +95,7 @@ def run_bounded(session: Any, feeds: dict[str, Array]) -> list[Any]:
 @lru_cache(maxsize=_SESSIONS)
 def open_session(model: str) -> Any:
     try:
-        import onnxruntime  # noqa: PLC0415  # an extra
+        import onnxruntime  # an extra
     except ImportError:
         raise GraphError(not_installed("nodes of the host need onnxruntime", "onnx")) from None
     options = onnxruntime.SessionOptions()

@@ -1,6 +1,6 @@
 """Tensors of a graph."""
 
-from __future__ import annotations  # numpy.random is slow to import
+from __future__ import annotations
 
 import math
 from collections.abc import Sequence

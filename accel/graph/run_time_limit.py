@@ -49,7 +49,7 @@ _WATCHDOG = _Watchdog()
 @contextmanager
 def limited_run() -> Iterator[Any]:
     """Yield options with which a run of a session ends after :data:`MAX_SECONDS`."""
-    import onnxruntime  # noqa: PLC0415  # an extra
+    import onnxruntime  # an extra
 
     options = onnxruntime.RunOptions()
     _WATCHDOG.add(options)

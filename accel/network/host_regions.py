@@ -94,7 +94,7 @@ class HostRegion(Struct, frozen=True, kw_only=True, eq=False, dict=True):
             self.inputs,
             self.needed,
         )
-        from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # slow to import
+        from accel.formats.onnx_export import export_onnx  # slow to import
 
         try:
             content = export_onnx(region, self.needed)

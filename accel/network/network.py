@@ -90,7 +90,7 @@ class Network:
             MismatchError: the rewritten graph computes other values.
             ScheduleError: ``measure`` is not a positive integer.
         """
-        from accel.network.network_build import build_network  # noqa: PLC0415
+        from accel.network.network_build import build_network
 
         return build_network(
             self.graph,
@@ -126,7 +126,7 @@ def load_onnx(
             has another fixed batch, or tensors do not fit each other.
         ShapeError: the batch is not a positive integer.
     """
-    from accel.formats import onnx_import  # noqa: PLC0415  # one format is enough for one model
+    from accel.formats import onnx_import  # one format is enough for one model
 
     return Network(graph=onnx_import.load_onnx(path, batch=batch, shapes=shapes))
 
@@ -141,7 +141,7 @@ def load_tflite(
 
     Variables of the model become inputs and outputs, see :class:`accel.NetworkSession`.
     """
-    from accel.formats import tflite_import  # noqa: PLC0415
+    from accel.formats import tflite_import
 
     return Network(graph=tflite_import.load_tflite(path, batch=batch, shapes=shapes))
 

@@ -44,7 +44,7 @@ def build_or_read(
     def build() -> NetworkProgram:
         if rules is None:
             return network.build(on, **options)
-        from accel.rewriting.rules_file import load_rules  # noqa: PLC0415  # reading a network needs no rules
+        from accel.rewriting.rules_file import load_rules  # reading a network needs no rules
 
         return network.build(on, rules=load_rules(rules), **options)
 

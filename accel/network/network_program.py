@@ -168,9 +168,9 @@ class NetworkProgram:
             ShapeError: an input is missing, unknown, or has another shape or dtype.
             AccelError: otherwise as :meth:`accel.Program.run`.
         """
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # compilations need no threads
+        from concurrent.futures import ThreadPoolExecutor
 
-        from accel.network.concurrent_host import ConcurrentHost  # noqa: PLC0415
+        from accel.network.concurrent_host import ConcurrentHost
 
         arrays = self.random_inputs(seed) if inputs is None else {**first_states(self.graph), **inputs}
         given = check_inputs(self.graph, arrays)

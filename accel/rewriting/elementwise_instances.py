@@ -1,6 +1,6 @@
 """Instances for rules of constants and of elementwise operators."""
 
-from __future__ import annotations  # numpy.random is slow to import
+from __future__ import annotations
 
 from collections.abc import Callable
 

@@ -374,7 +374,7 @@ def _components(
 
 def _import_highspy() -> Any:
     try:
-        import highspy  # noqa: PLC0415
+        import highspy
     except ImportError:
         raise AccelError(not_installed("the extraction from an e-graph needs highspy", "rewrite")) from None
     return highspy

@@ -1,6 +1,6 @@
 """A builder of small random graphs."""
 
-from __future__ import annotations  # numpy.random is slow to import
+from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeVar

@@ -1,6 +1,6 @@
 """Instances for rules of moves."""
 
-from __future__ import annotations  # numpy.random is slow to import
+from __future__ import annotations
 
 from math import prod
 

@@ -1,6 +1,6 @@
 """Generators of instances for product rules."""
 
-from __future__ import annotations  # numpy.random is slow to import
+from __future__ import annotations
 
 import numpy as np
 

@@ -387,7 +387,7 @@ def _root(at: int) -> str:
 
 def _import_egglog() -> Any:
     try:
-        import egglog.bindings  # noqa: PLC0415
+        import egglog.bindings
     except ImportError:
         raise AccelError(not_installed("equality saturation needs egglog", "rewrite")) from None
     return egglog.bindings

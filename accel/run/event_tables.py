@@ -68,7 +68,7 @@ class ResultTable:
 
 def import_pandas() -> Any:
     try:
-        import pandas  # noqa: PLC0415
+        import pandas
     except ImportError:
         raise AccelError(not_installed("data frames need pandas", "tables")) from None
     return pandas
@@ -76,7 +76,7 @@ def import_pandas() -> Any:
 
 def import_arrow() -> Any:
     try:
-        import pyarrow  # noqa: PLC0415
+        import pyarrow
     except ImportError:
         raise AccelError(not_installed("Arrow tables need pyarrow", "tables")) from None
     return pyarrow

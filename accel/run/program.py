@@ -190,7 +190,7 @@ class Program(Compiled):
         Raises:
             AccelError: an unknown stage, or a program without the stage.
         """
-        from accel.run.stage_listing import stage_text  # noqa: PLC0415  # brings the compiler
+        from accel.run.stage_listing import stage_text  # brings the compiler
 
         print(stage_text(self, stage))
 
@@ -308,8 +308,8 @@ class Program(Compiled):
 
     @cached_property
     def _unfolded(self) -> "Program":
-        from accel.compiler.codegen.compile_schedule import compile_schedule  # noqa: PLC0415  # slow to import
-        from accel.compiler.mappings.mapped_build import with_views  # noqa: PLC0415
+        from accel.compiler.codegen.compile_schedule import compile_schedule  # slow to import
+        from accel.compiler.mappings.mapped_build import with_views
 
         inner = {tensor.name: tensor.inner_shape for tensor in self.tensors}
         views = self._views()

@@ -61,9 +61,9 @@ class Compiled(Image):
             ProgramError: the program has none.
             ScheduleError: it uses other intrinsics than the machine's.
         """
-        from accel.compiler.schedule.schedule import create_schedule  # noqa: PLC0415
-        from accel.compiler.schedule.schedule_steps import apply_steps  # noqa: PLC0415  # slow to import, seldom needed
-        from accel.compiler.target.machine import Machine  # noqa: PLC0415
+        from accel.compiler.schedule.schedule import create_schedule
+        from accel.compiler.schedule.schedule_steps import apply_steps  # slow to import, seldom needed
+        from accel.compiler.target.machine import Machine
 
         schedule = create_schedule(self.computed)
         if self.source is None or self.source.schedule is None:

@@ -208,7 +208,7 @@ class Result:
         Raises:
             AccelError: an error ended the run early.
         """
-        from accel.energy import count_accesses, energy_of  # noqa: PLC0415  # seldom needed
+        from accel.energy import count_accesses, energy_of  # seldom needed
 
         self.check_energy()
         address = self.config.mem_base + self.image.code_offset

@@ -81,7 +81,7 @@ class Session:
             wave=None if wave is None else check_path("wave file", wave),
             record=record,
         )
-        from accel.compiler.target.machine import machine  # noqa: PLC0415  # networks give a configuration
+        from accel.compiler.target.machine import machine  # networks give a configuration
 
         self.config = on if isinstance(on, Config) else machine(on).config
         self._backend = open_backend(backend, self.config, self._options, hardware=hardware)

@@ -38,7 +38,7 @@ def answer(views: ViewCache, text: str) -> str:
 def limit_memory(nbytes: int) -> None:
     """Limit allocations, where the system can."""
     try:
-        import resource  # noqa: PLC0415  # not on every system
+        import resource  # not on every system
     except ImportError:
         return
     resource.setrlimit(resource.RLIMIT_AS, (nbytes, nbytes))

@@ -45,9 +45,9 @@ def in_processes(function: Callable[[T], R], tasks: Sequence[T], jobs: int) -> I
 
 
 def _until_death(function: Callable[[T], R], waiting: dict[int, T], jobs: int) -> Iterator[tuple[int, R]]:
-    from concurrent.futures import ProcessPoolExecutor, as_completed  # noqa: PLC0415  # seldom needed
-    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415
-    from multiprocessing import active_children, get_context  # noqa: PLC0415
+    from concurrent.futures import ProcessPoolExecutor, as_completed  # seldom needed
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import active_children, get_context
 
     others = set(active_children())
     pool = ProcessPoolExecutor(
@@ -81,7 +81,7 @@ def without_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
         return
-    from multiprocessing.resource_tracker import ensure_running  # noqa: PLC0415
+    from multiprocessing.resource_tracker import ensure_running
 
     ensure_running()  # before, since it unblocks interrupts
     caught: list[int] = []
@@ -98,7 +98,7 @@ def without_interrupts() -> Iterator[None]:
 
 def start_worker() -> None:
     """Leave interrupts to the parent process, and end with it. Programs that the worker runs end first."""
-    from multiprocessing import parent_process  # noqa: PLC0415
+    from multiprocessing import parent_process
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_programs_on_termination(os._exit)
@@ -115,7 +115,7 @@ def _exit_after(parent: Any) -> None:
 
 def check_dask() -> None:
     try:
-        import distributed  # noqa: F401, PLC0415
+        import distributed  # noqa: F401
     except ImportError:
         raise SweepError(not_installed("the executor dask needs distributed", "cluster")) from None
 
@@ -135,7 +135,7 @@ def on_dask(
 @contextmanager
 def _dask_client(jobs: int, scheduler: str | None, timeout: float = 30) -> Iterator[Any]:
     check_dask()
-    from distributed import Client, LocalCluster  # noqa: PLC0415
+    from distributed import Client, LocalCluster
 
     cluster = None
     try:
@@ -164,8 +164,8 @@ def _dask_client(jobs: int, scheduler: str | None, timeout: float = 30) -> Itera
 
 
 def _with_client(client: Any, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-    from distributed import KilledWorker  # noqa: PLC0415
-    from distributed import as_completed as completed  # noqa: PLC0415
+    from distributed import KilledWorker
+    from distributed import as_completed as completed
 
     try:
         futures = client.map(function, tasks, pure=False)

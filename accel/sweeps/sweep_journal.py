@@ -93,7 +93,7 @@ class Journal:
 
     def _lock(self) -> None:
         try:
-            import fcntl  # noqa: PLC0415  # not on every platform
+            import fcntl  # not on every platform
         except ImportError:
             return
         assert self._file is not None

@@ -132,7 +132,7 @@ def make_plot(table: Mapping[str, Any]) -> Plot:
 
 def check_matplotlib() -> None:
     try:
-        import matplotlib  # noqa: F401, PLC0415
+        import matplotlib  # noqa: F401
     except ImportError:
         raise SweepError(not_installed("plots need matplotlib", "plot")) from None
 
@@ -175,7 +175,7 @@ def figure_svg(figure: Any) -> bytes:
 def new_figure() -> Iterator[tuple[Any, Any]]:
     """Yield an empty figure and axes in the common style."""
     check_matplotlib()
-    from matplotlib import rc_context  # noqa: PLC0415
+    from matplotlib import rc_context
 
     with rc_context(_STYLE):
         figure = _figure_class()(figsize=_SIZE_INCHES, layout="constrained")
@@ -192,7 +192,7 @@ def _dark_style() -> str:
 
 
 def _svg(figure: Any, *, transparent: bool = False) -> bytes:
-    from matplotlib import rc_context  # noqa: PLC0415
+    from matplotlib import rc_context
 
     content = io.BytesIO()
     with rc_context(_STYLE):
@@ -203,7 +203,7 @@ def _svg(figure: Any, *, transparent: bool = False) -> bytes:
 
 @cache
 def _figure_class() -> Any:
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure
 
     class Chart(Figure):
         def _repr_svg_(self) -> str:
@@ -272,7 +272,7 @@ def _draw_bars(axes: Any, plot: Plot, rows: Rows) -> None:
 
 
 def _scale(axis: Any, scale: Scale, name: str, ticks: Sequence[Any] | None) -> None:
-    from matplotlib import ticker  # noqa: PLC0415
+    from matplotlib import ticker
 
     if scale != "linear":
         axis._set_axes_scale("log", base=2 if scale == "log2" else 10)

@@ -117,8 +117,8 @@ class Table:
 
 def import_parquet() -> tuple[Any, Any]:
     try:
-        import pyarrow as arrow  # noqa: PLC0415
-        from pyarrow import parquet  # noqa: PLC0415
+        import pyarrow as arrow
+        from pyarrow import parquet
     except ImportError:
         raise SweepError(not_installed("Parquet needs pyarrow", "parquet")) from None
     return arrow, parquet

@@ -31,7 +31,7 @@ _RESULT_COLUMNS = (
 def measure(task: Task) -> Figures:
     """Return figures by column, or the error of a program."""
     if isinstance(task, Synthesis):
-        from accel.hw.export.ecp5_cells import synthesize  # noqa: PLC0415 - most sweeps need no amaranth
+        from accel.hw.export.ecp5_cells import synthesize  # most sweeps need no amaranth
 
         return {f"{CELLS}{name}": count for name, count in synthesize(task.config).items()}
     try:

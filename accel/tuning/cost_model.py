@@ -45,7 +45,7 @@ _PRIOR_SCALE = 8.0
 
 def check_lightgbm() -> None:
     try:
-        import lightgbm  # noqa: F401, PLC0415
+        import lightgbm  # noqa: F401
     except ImportError:
         raise TuningError(not_installed("a learned cost model needs lightgbm", "tune")) from None
 
@@ -64,7 +64,7 @@ class CostModel:
         if not groups:
             self._trees = None
             return
-        import lightgbm  # noqa: PLC0415  # an extra, and slow to import
+        import lightgbm  # an extra, and slow to import
 
         rng = np.random.default_rng(self._seed)
         groups = [_thinned(group, rng) for group in groups]

@@ -51,8 +51,8 @@ def widget(result: Result, *, name: str | None = None) -> Any:
         AccelError: time was not simulated, or anywidget is not installed.
     """
     try:
-        import anywidget  # noqa: PLC0415  # an extra
-        import traitlets  # noqa: PLC0415  # comes with it
+        import anywidget  # an extra
+        import traitlets  # comes with it
     except ImportError:
         raise AccelError(not_installed("widgets need anywidget", "notebook")) from None
 

@@ -4,7 +4,7 @@ Long sums of full-range int8 operands exceed int8 after any usual shift, and out
 So operands get the largest variance for which estimated values stay within the bounds.
 """
 
-from __future__ import annotations  # numpy.random is slow to import
+from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt

@@ -21,7 +21,7 @@ from accel.core.scratchpad_specs import scratchpads_of
 
 
 def _intrinsics() -> ModuleType:
-    from accel.compiler.target import machine_intrinsics  # noqa: PLC0415  # only schedules use them
+    from accel.compiler.target import machine_intrinsics  # only schedules use them
 
     return machine_intrinsics
 

@@ -52,7 +52,7 @@ class SerialLine(Line):
 
     def __init__(self, port: str, *, rate: int, patience: float = 1.0) -> None:
         try:
-            import serial  # noqa: PLC0415  # optional
+            import serial  # optional
         except ImportError:
             raise EngineError(not_installed("serial ports need pyserial", "fpga")) from None
         self.name = port
@@ -105,7 +105,7 @@ class SimulatedLine(Line):
         ]
 
         def generate(config: Config, folder: Path) -> Sequence[model_cache.Source | Path]:
-            from accel.hw.board.board_top import BoardTop  # noqa: PLC0415  # Amaranth is needed to build only
+            from accel.hw.board.board_top import BoardTop  # Amaranth is needed to build only
 
             top = BoardTop(config, size=size, cycles=SIMULATED_BIT_CYCLES)
             return sources(top, _TOP, model_cache.NATIVE / "board.cpp", folder, flags)

@@ -162,7 +162,7 @@ class Ulx3s(wiring.Component):
 def project(design: Any) -> dict[str, bytes]:
     """Return the tools' input files by name: ``top.il``, ``top.ys``, ``top.lpf``."""
     try:
-        from amaranth_boards.ulx3s import ULX3S_85F_Platform  # noqa: PLC0415  # optional
+        from amaranth_boards.ulx3s import ULX3S_85F_Platform  # optional
     except ImportError:
         raise EngineError(not_installed("designs for the ULX3S need amaranth-boards", "fpga")) from None
     plan = ULX3S_85F_Platform(toolchain="Trellis").prepare(design, "top", script_after_read=UNORDERED_READS)

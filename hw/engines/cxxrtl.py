@@ -123,9 +123,9 @@ def _runtime() -> Path:
 
 
 def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[model_cache.Source]:
-    from accel.hw.engines.model_header import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
-    from accel.hw.export.yosys import rtlil_text, yosys  # noqa: PLC0415
-    from accel.hw.sim_top import SimTop  # noqa: PLC0415
+    from accel.hw.engines.model_header import TOP, model_header  # Amaranth is needed to build only
+    from accel.hw.export.yosys import rtlil_text, yosys
+    from accel.hw.sim_top import SimTop
 
     debug = "-g3" if waves else "-g0"
     text = yosys(rtlil_text(SimTop(config, named=waves), TOP), [f"write_cxxrtl -O6 {debug}"])

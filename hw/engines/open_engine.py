@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def _pysim(config: Config, optimize: int, wave: Path | None) -> "Engine":
-    from accel.hw.engines.pysim import PysimEngine  # noqa: PLC0415  # brings Amaranth
+    from accel.hw.engines.pysim import PysimEngine  # brings Amaranth
 
     return PysimEngine(config, wave=wave)
 
 
 def _cxxrtl(config: Config, optimize: int, wave: Path | None) -> "Engine":
-    from accel.hw.engines.cxxrtl import cxxrtl  # noqa: PLC0415
+    from accel.hw.engines.cxxrtl import cxxrtl
 
     return cxxrtl(config, optimize=optimize, wave=wave)
 
 
 def _verilator(config: Config, optimize: int, wave: Path | None) -> "Engine":
-    from accel.hw.engines.verilator import verilator  # noqa: PLC0415
+    from accel.hw.engines.verilator import verilator
 
     return verilator(config, optimize=optimize, wave=wave)
 

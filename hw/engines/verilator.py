@@ -137,8 +137,8 @@ def installed() -> Path:
 def _generate(
     config: Config, folder: Path, form: str | None, flags: Sequence[str]
 ) -> Sequence[model_cache.Source | Path]:
-    from accel.hw.engines.model_header import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
-    from accel.hw.sim_top import SimTop  # noqa: PLC0415
+    from accel.hw.engines.model_header import TOP, model_header  # Amaranth is needed to build only
+    from accel.hw.sim_top import SimTop
 
     header = model_header(config, head=_HEAD, body=_BODY, access=lambda name: f"top.{name}")
     (folder / "model.h").write_text(header)
@@ -154,7 +154,7 @@ def sources(
     Args:
         flags: compiler flags for the library, without those for waves.
     """
-    from accel.hw.export.verilog import HAS_MEMORY, MEMORY_MODEL, verilog_text  # noqa: PLC0415
+    from accel.hw.export.verilog import HAS_MEMORY, MEMORY_MODEL, verilog_text
 
     root = installed()
     # written out, large arrays of constants dominate the compile time

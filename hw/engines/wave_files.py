@@ -46,8 +46,8 @@ def save_path(wave: Path) -> Path:
 
 def groups(config: Config) -> Iterator[tuple[str, list[tuple[str, int, str]]]]:
     """Return groups of signals: name below the simulation top, width in bits, display format."""
-    from accel.hw.datapath.wave_names import named_signals  # noqa: PLC0415
-    from accel.hw.engines.model_header import ports  # noqa: PLC0415  # brings Amaranth
+    from accel.hw.datapath.wave_names import named_signals
+    from accel.hw.engines.model_header import ports  # brings Amaranth
 
     widths = {name: width for name, (_, width) in ports(config).items()}
 
@@ -74,7 +74,7 @@ def groups(config: Config) -> Iterator[tuple[str, list[tuple[str, int, str]]]]:
 
 def write_save_file(wave: Path, engine: str, config: Config) -> None:
     """Write a wave file's save file, unless one exists, which may be the user's."""
-    from vcd.gtkw import GTKWSave  # noqa: PLC0415
+    from vcd.gtkw import GTKWSave
 
     path = save_path(wave)
     text = io.StringIO()

@@ -23,7 +23,7 @@ class CompileCommands(Mapping[str, click.Command]):
 
     @staticmethod
     def _operators() -> dict[str, click.Command]:
-        from accel.cli.commands.compile_operators import COMMANDS  # noqa: PLC0415  # slow to import
+        from accel.cli.commands.compile_operators import COMMANDS  # slow to import
 
         return COMMANDS
 

@@ -15,7 +15,7 @@ from accel.compiler.operators.operator_registry import OPERATORS
 
 
 def _pass_names() -> Iterable[str]:
-    from accel.compiler.codegen.reorder_passes import PASS_NAMES  # noqa: PLC0415  # slow to import
+    from accel.compiler.codegen.reorder_passes import PASS_NAMES  # slow to import
 
     return PASS_NAMES
 

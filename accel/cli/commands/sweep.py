@@ -9,13 +9,13 @@ from accel.cli.measuring_options import folder_option, measuring_options
 
 
 def _workloads() -> Iterable[str]:
-    from accel.compiler.operators.operator_registry import WORKLOADS  # noqa: PLC0415  # it imports the compiler
+    from accel.compiler.operators.operator_registry import WORKLOADS  # it imports the compiler
 
     return WORKLOADS
 
 
 def _keys() -> Iterable[str]:
-    from accel.sweeps.sweep_grid import grid_keys  # noqa: PLC0415
+    from accel.sweeps.sweep_grid import grid_keys
 
     return (f"{name}=" for name in grid_keys() if name not in ("label", "zip"))
 

@@ -25,7 +25,7 @@ class TuneCommands(Mapping[str, click.Command]):
 
     @staticmethod
     def _commands() -> dict[str, click.Command]:
-        from accel.cli.commands.tune_computations import (  # noqa: PLC0415  # slow to import
+        from accel.cli.commands.tune_computations import (  # slow to import
             COMMANDS,
             template_command,
         )

@@ -32,7 +32,7 @@ def open_backend(
     check_options(name, options, hardware)
     if name != RTL:
         return Simulator(timed=name == TIMED)
-    from accel.run.backends.rtl_backend import Rtl  # noqa: PLC0415  # seldom needed
+    from accel.run.backends.rtl_backend import Rtl  # seldom needed
 
     return Rtl.open(config, options) if hardware is None else Rtl(hardware, leave_open=True)
 

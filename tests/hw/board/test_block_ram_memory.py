@@ -214,7 +214,7 @@ def test_the_service_port_works_in_parallel_with_bursts() -> None:
             served["write" if write else "read"] += 1
             await context.tick().repeat(rng.randrange(3) + 1)
 
-    from amaranth.sim import Simulator  # noqa: PLC0415
+    from amaranth.sim import Simulator
 
     simulator = Simulator(memory)
     simulator.add_clock(1e-6)
