@@ -154,10 +154,13 @@ def _run(arguments: list[str]) -> int:
         return end.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
+    except click.NoSuchOption as error:
+        if any(error.option_name in one.opts for one in app.params):
+            name = error.option_name
+            return _complain(f"{name} comes before the command: accel {name} {arguments[0]} ...")
+        return _complain_of(error)
     except click.ClickException as error:
-        at = getattr(error, "ctx", None)
-        hint = f" (see '{at.command_path} --help')" if at is not None else ""
-        return _complain(error.format_message() + hint)
+        return _complain_of(error)
     except AccelError as error:
         return _complain(str(error), error.exit_code)
     except OSError as error:
@@ -171,6 +174,12 @@ def _run(arguments: list[str]) -> int:
         return _complain("this takes more memory than there is; give something smaller")
     except RecursionError:
         return _complain("the input is nested too deeply; give something flatter")
+
+
+def _complain_of(error: click.ClickException) -> int:
+    at = getattr(error, "ctx", None)
+    hint = f" (see '{at.command_path} --help')" if at is not None else ""
+    return _complain(error.format_message() + hint)
 
 
 def _complain(message: str, code: int = EXIT_USAGE) -> int:

@@ -88,6 +88,13 @@ def test_the_nearest_option_is_said(accel: Shell) -> None:
     assert "--transpose-a" in outcome.err
 
 
+def test_options_of_all_commands_come_first(accel: Shell) -> None:
+    accel.refused(
+        *("compile", "gemm", "-m", 8, "--no-cache"),
+        message="--no-cache comes before the command: accel --no-cache compile ...",
+    )
+
+
 # --- imports ---------------------------------------------------------------------------------------
 
 
