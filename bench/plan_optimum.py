@@ -179,7 +179,7 @@ def main() -> None:
     )
     parser.add_argument("--machine", action="append", choices=MACHINES)
     parser.add_argument("--layer", default="", help="only layers whose name contains TEXT")
-    parser.add_argument("--journal", type=Path, default=Path("plan_optimum.jsonl"))
+    parser.add_argument("--journal", type=Path, default=Path("plan_optimum.journal.jsonl"))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
