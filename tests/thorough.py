@@ -21,12 +21,14 @@ def grouped(group: str, *values: Any, thorough: bool = False) -> Any:
     return pytest.param(*values, marks=marks)
 
 
-def first_of_each(values: Iterable[T], kind: Callable[[T], Hashable]) -> list[Any]:
-    """The first value of each kind; the others are for ``--thorough``."""
+def first_of_each(
+    values: Iterable[T], kind: Callable[[T], Hashable], is_slow: Callable[[T], bool] = lambda value: False
+) -> list[Any]:
+    """The first value of each kind, unless it is slow; the others are for ``--thorough``."""
     seen: set[Hashable] = set()
     found = []
     for value in values:
-        found.append(also(value) if kind(value) in seen else value)
+        found.append(also(value) if kind(value) in seen or is_slow(value) else value)
         seen.add(kind(value))
     return found
 

