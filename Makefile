@@ -95,8 +95,8 @@ bench: $(VENV)/installed
 
 networks: $(VENV)/installed
 	for name in resnet18 mobilenet gemm; do \
-	    $(BIN)/accel bench $$name -o docs/reference/networks/$$name.md || exit 1; \
-	    $(BIN)/accel bench $$name --config vta-int8 -o docs/reference/networks/$$name-int8.md || exit 1; \
+	    $(BIN)/accel --no-cache bench $$name -o docs/reference/networks/$$name.md || exit 1; \
+	    $(BIN)/accel --no-cache bench $$name --config vta-int8 -o docs/reference/networks/$$name-int8.md || exit 1; \
 	done
 
 experiments: $(VENV)/test
