@@ -154,13 +154,8 @@ def _run(arguments: list[str]) -> int:
         return end.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
-    except click.NoSuchOption as error:
-        if any(error.option_name in one.opts for one in app.params):
-            name = error.option_name
-            return _complain(f"{name} comes before the command: accel {name} {arguments[0]} ...")
-        return _complain_of(error)
     except click.ClickException as error:
-        return _complain_of(error)
+        return _complain(_usage_text(error))
     except AccelError as error:
         return _complain(str(error), error.exit_code)
     except OSError as error:
@@ -176,10 +171,15 @@ def _run(arguments: list[str]) -> int:
         return _complain("the input is nested too deeply; give something flatter")
 
 
-def _complain_of(error: click.ClickException) -> int:
+def _usage_text(error: click.ClickException) -> str:
     at = getattr(error, "ctx", None)
-    hint = f" (see '{at.command_path} --help')" if at is not None else ""
-    return _complain(error.format_message() + hint)
+    if at is None:
+        return error.format_message()
+    if isinstance(error, click.NoSuchOption) and any(error.option_name in one.opts for one in app.params):
+        program, command, *_ = at.command_path.split()
+        name = error.option_name
+        return f"{name} comes before the command: {program} {name} {command} ..."
+    return f"{error.format_message()} (see '{at.command_path} --help')"
 
 
 def _complain(message: str, code: int = EXIT_USAGE) -> int:

@@ -3,7 +3,7 @@ from pathlib import Path
 from accel.assembly import load_assembly
 from accel.base.atomic_files import check_targets
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import figures_table, print_json, show
+from accel.cli.terminal_output import FiguresTable, print_json, show
 from accel.run.result import SCHEMA_VERSION
 
 
@@ -31,5 +31,5 @@ def asm(file: Path, output: Path, as_json: bool) -> None:
         ("data", f"{figures['data_bytes']:,} bytes"),
         ("expectations", f"{checks:,}" if checks else "none"),
     ]
-    show(figures_table(rows))
+    show(FiguresTable(rows))
     wrote(output)

@@ -20,7 +20,7 @@ from accel.benchmarks.markdown_page import markdown_page
 from accel.cli.energy_tables import show_energy
 from accel.cli.shared_options import check_name, config_file, machine_text, parse_settings
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import figures_table, print_json, progress_bar, show, text_table
+from accel.cli.terminal_output import FiguresTable, print_json, progress_bar, show, text_table
 from accel.compiler.target.machine import machine
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps.executors import in_processes, in_this_process
@@ -69,7 +69,7 @@ def bench(
         show_energy(used)
         notes = [("AT FAULT", f"{row['name']}: {row['error']['message']}") for row in faults]
         if notes:
-            show("", figures_table(notes))
+            show("", FiguresTable(notes))
         if output is not None and not faults:
             wrote(output)
     return 1 if faults else 0

@@ -12,7 +12,7 @@ from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, MismatchError
 from accel.cli.shared_options import config_file, load_program, machine_row, machine_text, parse_settings
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show
+from accel.cli.terminal_output import FiguresTable, busy, print_json, show
 from accel.core.config import PAGE_BYTES, Config, load_config
 from accel.core.isa import check_encodable
 from accel.hw.board.block_ram_memory import READ_LATENCY, WRITE_LATENCY
@@ -92,7 +92,7 @@ def _build(machine: Config, bitstream: Path, clock: float, rate: int, *, as_json
         ("memory", f"{MEMORY_BYTES // 1024} KiB"),
         *((NAMES[kind], f"{count:,} of {AVAILABLE[kind]:,}") for kind, count in built.resources.items()),
     ]
-    show(figures_table(rows))
+    show(FiguresTable(rows))
     wrote(bitstream)
     return 0
 
@@ -204,4 +204,4 @@ def _show(figures: Mapping[str, Any], machine: str) -> None:
         ("simulator", " ".join(f"{one:,}" for one in sorted({row["simulated_cycles"] for row in runs}))),
         ("compared", f"{values:,} values, {figures['mismatches'] or 'all equal'}"),
     ]
-    show(figures_table(rows))
+    show(FiguresTable(rows))

@@ -2,7 +2,7 @@ import time
 
 from accel.base.notices import listening
 from accel.cli.shared_options import machine_row, parse_settings
-from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
+from accel.cli.terminal_output import FiguresTable, print_json, progress_bar, show
 from accel.compiler.target.machine import machine
 from accel.run.result import SCHEMA_VERSION
 
@@ -26,5 +26,5 @@ def build_rtl(config: str, settings: tuple[str, ...], engine: str | None, as_jso
             }
         )
         return 0
-    show(figures_table([machine_row(target.config), ("engine", name), ("ready in", f"{seconds:.1f} s")]))
+    show(FiguresTable([machine_row(target.config), ("engine", name), ("ready in", f"{seconds:.1f} s")]))
     return 0

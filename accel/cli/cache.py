@@ -1,6 +1,6 @@
 from accel.base.result_cache import MAX_BYTES, OFF, VARIABLE, result_cache
 from accel.cli.stdout import write
-from accel.cli.terminal_output import figures_table, print_json, show
+from accel.cli.terminal_output import FiguresTable, print_json, show
 from accel.run.result import SCHEMA_VERSION
 
 
@@ -31,5 +31,5 @@ def cache(clear: bool, as_json: bool) -> int:
     ]
     if clear:
         rows.append(("deleted", f"{deleted:,} entries"))
-    show(figures_table(rows))
+    show(FiguresTable(rows))
     return 0

@@ -8,7 +8,7 @@ from accel.base.atomic_files import check_targets
 from accel.base.errors import AccelError, ProgramError, ProgramFault
 from accel.cli.shared_options import load_program
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show, text_table
+from accel.cli.terminal_output import FiguresTable, busy, print_json, show, text_table
 from accel.core.token_rules import Counter, explain_deadlock
 from accel.proof.certificate import certificate as certify
 from accel.proof.certificate import write_certificate
@@ -52,7 +52,7 @@ def _one(report: TokenReport, as_json: bool) -> int:
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION} | report_dict(report))
         return 0 if report.ok else 1
-    show(figures_table(_rows(report)))
+    show(FiguresTable(_rows(report)))
     report.raise_if_bad()
     return 0
 

@@ -21,7 +21,7 @@ from accel.cli.explain_schedule import (
 from accel.cli.operator_commands import tile_sides
 from accel.cli.shared_options import config_file, given, machine_row, parse_settings
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, progress_bar, show, terminal_width
+from accel.cli.terminal_output import FiguresTable, busy, print_json, progress_bar, show, terminal_width
 from accel.compiler.codegen.reorder_passes import checked_pass_names
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping, find_mapping
@@ -171,7 +171,7 @@ def _told(compiled: Compiled, asked: Request) -> "list[RenderableType]":
     if choice is not None:
         plan = chosen_rows(figures["plan"], planner_of(choice.mapping.workload), program.config)
     packed = f"{figures['packed_bytes']:,} bytes, {figures['packing_factor']:.3g} times those given"
-    table = figures_table(
+    table = FiguresTable(
         [
             *([("mean", str(mean))] if isinstance(mean, Mean) else []),
             *(

@@ -20,7 +20,7 @@ from accel.cli.compiled_models import (
 from accel.cli.rewrite_request import RewriteRequest
 from accel.cli.shared_options import config_file, given, machine_row, parse_settings, parse_shapes
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show
+from accel.cli.terminal_output import FiguresTable, busy, print_json, show
 from accel.compiler.target.machine import machine
 from accel.core.alu_operations import STOCK_NAMES
 from accel.formats.onnx_annotations import check_annotation
@@ -102,7 +102,7 @@ def compile_onnx(
     if explain:
         click.echo(choices_text(program), nl=False)
         click.echo(network_text(program, "placed"), nl=False)
-    show(figures_table(rows))
+    show(FiguresTable(rows))
     wrote(*targets.values())
     return 0
 

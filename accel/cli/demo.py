@@ -7,7 +7,7 @@ from accel.cli.demo_network import demo_network
 from accel.cli.picture_options import terminal_timeline
 from accel.cli.shared_options import machine_row
 from accel.cli.stdout import write
-from accel.cli.terminal_output import busy, figures_table, show
+from accel.cli.terminal_output import FiguresTable, busy, show
 from accel.compiler.ops.workload import gemm
 from accel.compiler.target.machine import machine
 from accel.network.model_files import DEFAULT_MACHINE
@@ -80,7 +80,7 @@ def _demo_product(size: int, config: str, *, verbose: bool) -> None:
         ("instructions", f"{len(program.instructions):,}, no deadlock, no race: proven for every timing"),
         ("compared to numpy", wrong),
     ]
-    show(figures_table(rows))
+    show(FiguresTable(rows))
     is_long = (result.cycles or 0) > _CHART_CYCLES
     show("\nHow load, compute and store overlap" + (", in the middle of the run" if is_long else ""))
     write(terminal_timeline(result, _CHART_CYCLES if is_long else None))

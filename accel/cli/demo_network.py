@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from accel.cli.run_network import layers_table
 from accel.cli.shared_options import machine_row
-from accel.cli.terminal_output import busy, figures_table, print_json, show, terminal_width
+from accel.cli.terminal_output import FiguresTable, busy, print_json, show, terminal_width
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.network.digits import INPUT, MODEL, OUTPUT, WHITE, as_images, digits_network, digits_pictures
@@ -44,13 +44,13 @@ def demo_network(*, count: int, config: str, backend: str, clock: int, as_json: 
         print_json({"schema_version": SCHEMA_VERSION} | figures)
         return 1 if figures["mismatches"] else 0
     show(f"Handwritten digits, one picture after another, on backend {backend!r}")
-    show(figures_table([machine_row(program.config)]), "")
+    show(FiguresTable([machine_row(program.config)]), "")
     show("1. The network: what runs where, and the cycles of one picture")
     show(layers_table(results[0], terminal_width()))
     show(f"\n2. The first {min(_DRAWN, count)} of {count} pictures")
     show(_drawn(pictures[:_DRAWN], classes, figures["predictions"]))
     show("\n3. What came of it")
-    show(figures_table(_rows(figures, results[0])))
+    show(FiguresTable(_rows(figures, results[0])))
     for result in results:
         result.raise_if_wrong()
     return 0

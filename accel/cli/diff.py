@@ -7,7 +7,7 @@ from accel.base.atomic_files import check_targets
 from accel.base.errors import AccelError
 from accel.cli.shared_options import load_program, parse_settings, program_files
 from accel.cli.stdout import write, wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show, text_table
+from accel.cli.terminal_output import FiguresTable, busy, print_json, show, text_table
 from accel.image.image import is_network
 from accel.run.replay import program_name
 from accel.run.result import SCHEMA_VERSION
@@ -69,7 +69,7 @@ def _run(path: Path, seed: int, settings: tuple[str, ...]) -> SavedRun:
 
 
 def _print(found: Comparison) -> None:
-    show(figures_table([("A", found.a.name), ("B", found.b.name), ("", summary(found))]))
+    show(FiguresTable([("A", found.a.name), ("B", found.b.name), ("", summary(found))]))
     figures = _table("figures", ("", "A", "B", "B - A"))
     for key, (a, b) in found.figures.items():
         more = signed(b - a) if isinstance(a, int) and isinstance(b, int) else ""

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel.cli.adaptive_table import shorten
 from accel.cli.run_request import RunRequest
-from accel.cli.terminal_output import figures_table, show, text_table
+from accel.cli.terminal_output import FiguresTable, show, text_table
 from accel.energy.energy_report import EnergyReport
 from accel.energy.energy_text import energy_cells, ranking_lines, unit_of
 
@@ -41,7 +41,7 @@ def show_energy(report: EnergyReport | None) -> None:
     rankings = ranking_lines(report)
     rows = [("for all published energies" if not n else "", line) for n, line in enumerate(rankings)]
     if rows:
-        show(figures_table(rows))
+        show(FiguresTable(rows))
 
 
 def _table(title: str, heading: str) -> "Table":

@@ -7,7 +7,7 @@ from accel.base.run_choices import EXECUTORS
 from accel.cli.measuring_options import hint_to_resume, make_folder
 from accel.cli.shared_options import check_name
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import figures_table, print_json, progress_bar, show, text_table
+from accel.cli.terminal_output import FiguresTable, print_json, progress_bar, show, text_table
 from accel.explore import Exploration, ExplorationSpec, explore, load_exploration
 from accel.explore.exploration_snapshot import SNAPSHOT_SUFFIX, snapshot_bytes
 from accel.explore.front_page import front_page
@@ -138,7 +138,7 @@ def _print(spec: ExplorationSpec, found: Exploration, notes: list[str]) -> None:
         rows.append(("local check", found.check.describe()))
     if found.front:
         rows += [("best " + spec.objectives[0].name, command) for command in found.commands(found.best)]
-    show("", figures_table(rows))
+    show("", FiguresTable(rows))
 
 
 def _front_table(found: Exploration) -> "TextTable":

@@ -4,7 +4,7 @@ from typing import Any
 from accel.base.errors import AccelError
 from accel.cli.shared_options import load_program
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show
+from accel.cli.terminal_output import FiguresTable, busy, print_json, show
 from accel.deployment.c_identifiers import identifier
 from accel.deployment.deployment_plan import deploy_network, deploy_program, example_run
 from accel.deployment.deployment_steps import Deployment
@@ -41,7 +41,7 @@ def package(
     if as_json:
         print_json(_figures(deployment, output, files))
         return
-    show(figures_table(_rows(deployment, files)))
+    show(FiguresTable(_rows(deployment, files)))
     wrote(output)
 
 

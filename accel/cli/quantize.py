@@ -8,7 +8,7 @@ from accel.base.records import as_dict
 from accel.cli.npy_files import read_archive
 from accel.cli.shared_options import parse_shapes
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show, text_table
+from accel.cli.terminal_output import FiguresTable, busy, print_json, show, text_table
 from accel.formats.calibration_data import read_folder
 from accel.formats.onnx_file import read_file
 from accel.formats.onnx_import import with_shapes
@@ -62,7 +62,7 @@ def quantize(
     show(_table("output", found.errors))
     if per_layer:
         show(_table("tensor", found.layers[:_SHOWN_LAYERS]))
-    show(figures_table(_rows(found)))
+    show(FiguresTable(_rows(found)))
     wrote(output)
     return 0
 

@@ -14,7 +14,7 @@ from accel.cli.compiled_models import (
     seconds_text,
 )
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import figures_table, print_json, show
+from accel.cli.terminal_output import FiguresTable, print_json, show
 
 
 def compile_onnx(**options: Any) -> int:
@@ -39,5 +39,5 @@ def _write(known: CompiledModel, content: bytes, options: Mapping[str, Any], beg
         print_json(known.figures | {"output": str(output), "compile_seconds": seconds})
         return
     rows = [(name, seconds_text(seconds) if name == SECONDS_ROW else text) for name, text in known.rows]
-    show(figures_table(rows))
+    show(FiguresTable(rows))
     wrote(output)

@@ -13,7 +13,7 @@ from accel.cli.run_request import RunRequest
 from accel.cli.shared_options import critical_json, given, load_program, program_files
 from accel.cli.stall_tables import advice_table, critical_table, instruction_name, segments_table, stall_table
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show
+from accel.cli.terminal_output import FiguresTable, busy, print_json, show
 from accel.core.events import MAX_RECORDS
 from accel.image.image import is_network
 from accel.image.program_source import PLAIN
@@ -183,7 +183,7 @@ def print_result(
     if records is not None and records > MAX_RECORDS:
         rows.append(("critical path", f"not computed: {records:,} records; at most {MAX_RECORDS:,} are kept"))
     rows.append(("packing, simulation", f"{result.pack_seconds:.3f} s, {result.simulate_seconds:.3f} s"))
-    show(figures_table(rows))
+    show(FiguresTable(rows))
     if result.stalls is not None and result.cycles:
         show(stall_table(result))
     path = result.known_path

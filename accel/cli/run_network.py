@@ -15,7 +15,7 @@ from accel.cli.run_samples import run_samples
 from accel.cli.shared_options import critical_json, given, parse_shapes
 from accel.cli.stall_tables import advice_table, critical_table, instruction_name, segments_table
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show, terminal_width
+from accel.cli.terminal_output import FiguresTable, busy, print_json, show, terminal_width
 from accel.compiler.target.machine import machine
 from accel.network.digits import digits_network
 from accel.network.model_files import DEFAULT_MACHINE
@@ -103,7 +103,7 @@ def run_network(request: RunRequest) -> int:
     show(layers_table(result, terminal_width()))
     _explain_overlap(result)
     rewriting = [] if program.rewriting is None else [("rewritten", program.rewriting.describe())]
-    show(figures_table([*_result_rows(result, request), *rewriting]))
+    show(FiguresTable([*_result_rows(result, request), *rewriting]))
     show_path(result)
     show_energy(result.energy() if request.energy else None)
     if advised is not None:

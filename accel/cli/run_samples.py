@@ -13,7 +13,7 @@ from accel.cli.npy_files import array_file, input_files, output_files, read_arra
 from accel.cli.run_request import RunRequest, fault_figures
 from accel.cli.shared_options import named_values
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show
+from accel.cli.terminal_output import FiguresTable, busy, print_json, show
 from accel.network.network_program import NetworkProgram
 from accel.network.network_result import NetworkResult
 from accel.network.network_session import NetworkSession
@@ -133,7 +133,7 @@ def _report(request: RunRequest, results: list[NetworkResult], targets: Mapping[
     if cycles:
         rows.append(("cycles", f"{sum(cycles):,}, {min(cycles):,} to {max(cycles):,} for a sample"))
     rows.append(("mismatches", "not compared" if wrong is None else f"{wrong:,}"))
-    show(figures_table(rows))
+    show(FiguresTable(rows))
     wrote(*targets.values())
     for result in results:
         result.raise_if_wrong()

@@ -11,7 +11,7 @@ from accel.base.run_choices import EXECUTORS
 from accel.cli.measuring_options import hint_to_resume, make_folder
 from accel.cli.shared_options import check_name, named_values
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import figures_table, print_json, progress_bar, show, text_table
+from accel.cli.terminal_output import FiguresTable, print_json, progress_bar, show, text_table
 from accel.core.config import parse_quantity
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
@@ -174,5 +174,5 @@ def _print(spec: Spec, table: Table, files: list[Path], journal: list[str]) -> N
         notes.append(("refused", f"{len(table.refused):,}; the first: {table.refused[0]['message']}"))
     if table.faults:
         notes.append(("AT FAULT", f"{len(table.faults):,}; the first: {table.faults[0]['message']}"))
-    show("", figures_table(notes))
+    show("", FiguresTable(notes))
     wrote(*files)

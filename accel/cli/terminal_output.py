@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _PIPE_WIDTH = 10_000
 """Larger than any line."""
 _TEXT: dict[str, Any] = {"highlight": False, "soft_wrap": True, "emoji": False, "markup": False}
+"""Options of consoles that print text as it is."""
 
 
 class FiguresTable(Struct, frozen=True):
@@ -48,10 +49,6 @@ def text_table(title: str | None = None, **options: Any) -> "Table":
     from rich.table import Table
 
     return Table(box=None, pad_edge=False, title=title, title_justify="left", **options)
-
-
-def figures_table(rows: Sequence[tuple[str, str]]) -> FiguresTable:
-    return FiguresTable(rows)
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from accel.base.errors import AccelError, TuningError, nearest
 from accel.base.run_choices import EXPLORERS
 from accel.cli.shared_options import check_name, config_file, given, machine_row, parse_settings
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
+from accel.cli.terminal_output import FiguresTable, print_json, progress_bar, show
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.operators.declared_operator import Operator
 from accel.compiler.ops.workload import Workload
@@ -64,7 +64,7 @@ def _run(target: Workload | Callable[[], Schedule], options: dict[str, Any], rea
         paths = {name: None if path is None else str(path) for name, path in files.items()}
         print_json({"schema_version": SCHEMA_VERSION, **tuning.to_dict(), **paths})
         return 0
-    show(figures_table(_rows(tuning)))
+    show(FiguresTable(_rows(tuning)))
     wrote(*written.values(), *appended.values())
     return 0
 

@@ -4,7 +4,7 @@ from typing import Literal
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.cli.shared_options import config_file, machine_row, parse_settings
 from accel.cli.stdout import wrote
-from accel.cli.terminal_output import busy, figures_table, print_json, show
+from accel.cli.terminal_output import FiguresTable, busy, print_json, show
 from accel.core.config import load_config
 from accel.core.isa import check_encodable
 from accel.run.result import SCHEMA_VERSION
@@ -49,5 +49,5 @@ def verilog(
         *([("reset", "aresetn")] if aresetn else []),
         ("lines", f"{figures['lines']:,}"),
     ]
-    show(figures_table(rows))
+    show(FiguresTable(rows))
     wrote(output)
