@@ -224,7 +224,7 @@ class Lowering:
         return self._is_inside(around, consumer, leaf)
 
     def _is_optional(self, tensor: Tensor) -> bool:
-        """Whether readers need only the parts outside padding, or are themselves such a part."""
+        """Whether the part that readers need may be empty: they skip padding, or are optional themselves."""
         readers = self.schedule.readers(tensor)
         every = (found for reader in readers for found in guarded_reads(reader.body))
         return any(conditions for read, conditions in every if read.tensor is tensor) or any(

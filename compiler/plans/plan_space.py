@@ -131,11 +131,8 @@ def enumerate_plans(
     tables = []
     for residencies, resident_tiles in _tiles_by_residency(space, tiles):
         is_resident = residencies[0][0] > 0
-        chosen = [
-            one
-            for one in orders
-            if one[0] in _RESIDENT_THREAD_COUNTS or not is_resident or threads is not None
-        ]
+        limits_threads = is_resident and threads is None
+        chosen = [one for one in orders if not limits_threads or one[0] in _RESIDENT_THREAD_COUNTS]
         count, axis, outer = np.array(chosen, dtype=np.int64).reshape(-1, 3, 1).transpose(1, 0, 2)
         resident, prefetch = np.array(residencies).T[:, :, None, None]
         table = resident_tiles._replace(
@@ -148,7 +145,7 @@ def enumerate_plans(
 def _tiles_by_residency(
     space: PlanSpace[PlanT], tiles: PlanTable
 ) -> Iterator[tuple[list[tuple[int, int]], PlanTable]]:
-    """Yield residencies, those without and those with resident operands, and the tiles that may fit."""
+    """Yield the residencies without, then those with resident operands, each with the tiles that may fit."""
     sizes, config = space.sizes(tiles), space.config
     fits = {
         "inputs": sizes.step_inputs * sizes.steps <= config.inp_depth,

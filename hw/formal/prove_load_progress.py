@@ -49,7 +49,7 @@ def loads(config: Config, unit: Unit) -> Claims:
 def _as_many_beats(
     claims: Claims, component: LoadExecutor, depth: int
 ) -> tuple[Signal, list[tuple[Value, Signal]]]:
-    """Claim that as many beats arrive as are requested.
+    """Claim that every requested beat arrives, and no other one.
 
     Return the number of beats in flight, and the transfers whose beats come after those of others.
     """
