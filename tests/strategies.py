@@ -52,6 +52,7 @@ from accel.core.isa import (
     loops_of,
     variants_of,
 )
+from accel.core.isa.field_widths import OPCODE_BITS
 from accel.core.scratchpad_specs import RES
 from accel.core.token_rules import pops, pushes
 
@@ -187,15 +188,14 @@ def any_instruction(rng: Random, config: Config, *, finishing: bool = True) -> I
     """With ``finishing`` it may be one of :data:`FINISHING`."""
     known, variants = classes_of(config), variants_of(config)
     chosen = [cls for cls in variants.values() if finishing or cls not in FINISHING]
-    cls: type[Instruction] = rng.choice([*known.values(), *chosen, Unknown])
+    unknown = [opcode for opcode in range(1 << OPCODE_BITS) if opcode not in known]
+    cls: type[Instruction] = rng.choice([*known.values(), *chosen, *([Unknown] if unknown else [])])
     others = {(opcode, memory) for opcode, memory, _ in variants}
     values: dict[str, Any] = {}
     for slot in class_slots(cls, config):
         value = rng.randint(slot.low, slot.high)
         values[slot.name] = bool(value) if slot.width == 1 and slot.spec.enum is None else value
-    values["opcode"] = (
-        rng.choice([n for n in range(8) if n not in known]) if cls is Unknown else int(cls.OPCODE)
-    )
+    values["opcode"] = rng.choice(unknown) if cls is Unknown else int(cls.OPCODE)
     if cls.MEMORY is not None:
         values["memory"] = int(cls.MEMORY)
     elif any(cls is known.get(opcode) for opcode, _ in others):  # with an id that is none of its variants

@@ -210,7 +210,7 @@ class Fetch(wiring.Component):
         load = view(Load, self._config, word)
         by_store, by_load = (executed_by(unit, load, self._config) for unit in (Unit.STORE, Unit.LOAD))
         unit = Mux(by_store, Unit.STORE, Mux(by_load, Unit.LOAD, Unit.COMPUTE))[:UNIT_BITS]
-        known = load.opcode <= max(classes_of(self._config))
+        known = Value.cast(load.opcode).matches(*classes_of(self._config))
         units = Cat(known & (unit == worker) for worker in WORKERS)
         return Cat(word, unit, units, load.opcode == Opcode.FINISH)
 

@@ -17,7 +17,7 @@ from tests.random_lane_expressions import random_operation
 
 
 def random_machine(rng: Random, number: int) -> tuple[Config, list[Operation]]:
-    """Return a machine with a random set of operations."""
+    """Return a machine of any generation with a random set of operations."""
     own = [register(random_operation(rng, f"r{number}_{n}")) for n in range(rng.randint(1, 11))]
     stock = [name for name in STOCK_NAMES if name == "add" or rng.random() < 0.8]
     geometry = {
@@ -27,7 +27,7 @@ def random_machine(rng: Random, number: int) -> tuple[Config, list[Operation]]:
         "mul_slots": rng.randint(1, 5),
         "tree_stages": rng.randint(0, 2),
     }
-    return NAMED["tiny"].override(geometry), own
+    return NAMED[rng.choice(("tiny", "tiny-int8", "tiny-npu"))].override(geometry), own
 
 
 def main() -> None:

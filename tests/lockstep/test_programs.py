@@ -12,10 +12,13 @@ import accel
 from accel.base.records import replace
 from accel.core.config import NAMED, RUN_FIELDS, Config
 from accel.core.fault_causes import Cause
+from accel.core.isa import Unknown, classes_of
+from accel.core.isa.field_widths import OPCODE_BITS
 from accel.run.lockstep import Lockstep, Scope, lockstep
 from accel.run.program import Program
 from accel.run.replay import load_any, load_test, replay
 from tests.lockstep.builds import BUILDS, THOROUGH, TINY, built, each, group, same_geometry
+from tests.programs import handmade
 from tests.thorough import also, grouped
 
 FILES = sorted((Path(__file__).parents[1] / "programs").glob("*.s"))
@@ -88,6 +91,15 @@ def test_virtual_threads(vthreads: int, latency: int) -> None:
 @pytest.mark.parametrize("build", each(same_geometry(NAMED["tiny"])))
 def test_gemm_on_other_timings(build: str) -> None:
     assert_equal(on(BUILDS[build], gemm("tiny", (24, 40, 20), 1)))
+
+
+@pytest.mark.parametrize("build", each())
+def test_opcodes_that_a_machine_lacks(build: str) -> None:
+    """Those between others, too: with own operations alone, 5 and 6 are missing and 7 is not."""
+    config = BUILDS[build]
+    for opcode in {*range(1 << OPCODE_BITS)} - classes_of(config).keys():
+        found = assert_equal(handmade(Unknown(opcode=opcode), config=config))
+        assert found.cause is Cause.OPCODE
 
 
 @pytest.mark.parametrize("build", each(["npu"]))
