@@ -22,6 +22,7 @@ from accel.image.test_scenario import Tokens
 
 Contents = tuple[npt.NDArray[Any], ...]
 """Scratchpad contents in declaration order. The first axis counts elements, or a table's words."""
+CLOSED = "the engine is closed; open another one"
 Progress = Callable[[int], None]
 """Called now and then with the run's cycle."""
 

@@ -15,7 +15,7 @@ from accel.base.errors import EngineError, HardwareError
 from accel.core.access_names import access_names
 from accel.core.config import PAGE_BYTES, Config
 from accel.core.token_rules import Counter
-from accel.hw.engines.engine_driver import Contents, Engine, empty_contents, in_words
+from accel.hw.engines.engine_driver import CLOSED, Contents, Engine, empty_contents, in_words
 from accel.hw.engines.hardware_run import RECORD, Behaviour, Records
 from accel.hw.engines.wave_files import is_whole, lost_wave
 from accel.image.dram import Dram
@@ -97,7 +97,7 @@ class NativeEngine(Engine):
     @property
     def _handle(self) -> int:
         if self._machine is None:
-            raise EngineError("the engine is closed; open another one")
+            raise EngineError(CLOSED)
         return self._machine
 
     def configure(self, config: Config, behaviour: Behaviour) -> None:

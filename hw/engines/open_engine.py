@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _pysim(config: Config, optimize: int, wave: Path | None) -> "Engine":
     from accel.hw.engines.pysim import PysimEngine  # brings Amaranth
 
-    return PysimEngine(config, wave=wave)
+    return PysimEngine(config, wave=wave, reuses=True)
 
 
 def _cxxrtl(config: Config, optimize: int, wave: Path | None) -> "Engine":

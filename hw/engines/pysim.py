@@ -1,21 +1,21 @@
 """The engine pysim: Amaranth's own simulator, slow but without a compiler."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
-from amaranth.hdl import ClockDomain, Module
+from amaranth.hdl import Cat, ClockDomain, Module
 from amaranth.sim import Simulator, SimulatorContext
 
-from accel.base.errors import HardwareError
+from accel.base.errors import EngineError, HardwareError
 from accel.core.access_names import access_names
 from accel.core.config import Config
 from accel.core.isa import Unit
 from accel.core.scratchpad_specs import scratchpads_of
 from accel.core.token_rules import WORKERS, Counter
 from accel.hw.engines.bus_memory import OKAY, Memory
-from accel.hw.engines.engine_driver import Contents, Engine, empty_contents, in_words
+from accel.hw.engines.engine_driver import CLOSED, Contents, Engine, empty_contents, in_words
 from accel.hw.engines.hardware_run import RECORD, Behaviour, RecordKind, Records
 from accel.hw.engines.wave_files import lost_wave
 from accel.hw.sim_top import SimTop
@@ -23,24 +23,60 @@ from accel.image.dram import Dram
 from accel.image.test_scenario import Tokens
 
 _CYCLE_SECONDS = 2e-9
+_RESET = "reset"
+"""Name of the reset among inputs."""
+
+
+class _Design:
+    """An elaborated machine, which one engine uses after another.
+
+    Attributes:
+        bench: the testbench of the engine that uses it.
+    """
+
+    def __init__(self, hardware: Config, *, named: bool = False) -> None:
+        self.top = SimTop(hardware, named=named)
+        self.domain = ClockDomain("sync")
+        module = Module()
+        module.domains.sync = self.domain
+        module.submodules.accel_sim = self.top
+        self.simulator = Simulator(module)
+        self.simulator.add_clock(_CYCLE_SECONDS)
+        self.simulator.add_testbench(self._run)
+        self.bench: Callable[[SimulatorContext], Awaitable[None]] | None = None
+
+    async def _run(self, ctx: SimulatorContext) -> None:
+        assert self.bench is not None
+        await self.bench(ctx)
+
+
+_MAX_UNUSED = 4
+_unused: dict[Config, _Design] = {}
+"""Designs of closed engines by hardware. To elaborate one takes 1 to 2 seconds."""
 
 
 class PysimEngine(Engine):
-    """The machine in Amaranth's simulator."""
+    """The machine in Amaranth's simulator.
 
-    def __init__(self, config: Config, *, wave: Path | None = None) -> None:
+    Args:
+        reuses: use the design of a closed engine of the same hardware, if there is one.
+    """
+
+    def __init__(self, config: Config, *, wave: Path | None = None, reuses: bool = False) -> None:
         self.config = config
-        self._top = SimTop(config.hardware, named=wave is not None)
-        self._domain = ClockDomain("sync")
-        module = Module()
-        module.domains.sync = self._domain
-        module.submodules.accel_sim = self._top
-        self._simulator = Simulator(module)
-        self._simulator.add_clock(_CYCLE_SECONDS)
-        self._simulator.add_testbench(self._bench)
+        self._is_open = True
+        self._reuses = reuses and wave is None
+        found = _unused.pop(config.hardware, None) if self._reuses else None
+        if found is not None:
+            found.simulator.reset()
+        self._design = found or _Design(config.hardware, named=wave is not None)
+        self._design.bench = self._bench
+        self._top = self._design.top
         self._memory = Memory(config, Behaviour())
         self._pads = tuple(scratchpads_of(config))
         self._inputs: dict[str, int] = {}
+        self._driven: dict[str, int] = {}
+        """Inputs as the design has them."""
         self._lite: set[str] = set()
         """Pending parts of a control transfer."""
         self._answer = (0, OKAY)
@@ -58,7 +94,7 @@ class PysimEngine(Engine):
         if wave is not None:
             with self._wave_errors():
                 file = self._stack.enter_context(wave.open("w", encoding="utf-8"))
-                self._stack.enter_context(self._simulator.write_vcd(file))
+                self._stack.enter_context(self._design.simulator.write_vcd(file))
         self.reset()
 
     @contextmanager
@@ -72,10 +108,12 @@ class PysimEngine(Engine):
             raise lost_wave(self._wave, error.errno or 0) from None
 
     def _step(self) -> None:
+        if not self._is_open:
+            raise EngineError(CLOSED)
         before = self._cycles
         with self._wave_errors():
             while self._cycles == before:
-                self._simulator.advance()
+                self._design.simulator.advance()
         if self._violation is not None:
             violation, self._violation = self._violation, None
             raise violation
@@ -102,7 +140,7 @@ class PysimEngine(Engine):
         memory = self._memory
         memory.offer()
         beat = memory.beat
-        values = {
+        values: dict[str, int] = {
             "m_axi_arready": memory.ready(),
             "m_axi_awready": memory.ready(),
             "m_axi_wready": memory.ready(),
@@ -115,11 +153,18 @@ class PysimEngine(Engine):
             **{f"s_axi_{name}": name in self._lite for name in ("awvalid", "wvalid", "arvalid")},
             "s_axi_bready": "b" in self._lite,
             "s_axi_rready": "r" in self._lite,
+            _RESET: self._resetting,
             **self._inputs,
         }
-        ctx.set(self._domain.rst, self._resetting)
-        for name, value in values.items():
-            ctx.set(getattr(self._top, name), int(value))
+        changed = {name: value for name, value in values.items() if self._driven.get(name) != value}
+        self._driven |= changed
+        ports = [self._design.domain.rst if name == _RESET else getattr(self._top, name) for name in changed]
+        together, offset = 0, 0
+        for port, value in zip(ports, changed.values(), strict=True):
+            together |= value << offset
+            offset += len(port)
+        if ports:
+            ctx.set(Cat(*ports), together)  # once, since the design settles after each
 
     def _control(self, ctx: SimulatorContext) -> None:
         top, waits = self._top, self._lite
@@ -270,5 +315,10 @@ class PysimEngine(Engine):
         return np.array(self._noted, dtype=RECORD)
 
     def close(self) -> None:
+        if self._is_open and self._reuses:
+            _unused[self.config.hardware] = self._design
+            if len(_unused) > _MAX_UNUSED:
+                del _unused[next(iter(_unused))]
+        self._is_open = False
         with self._wave_errors():
             self._stack.close()

@@ -54,7 +54,7 @@ def test_directed(engine: Engine, name: str) -> None:
     assert lockstep(program, engine).difference is None
 
 
-@pytest.mark.parametrize("name", [name for name in ENGINES if name != "pysim"])
+@pytest.mark.parametrize("name", ENGINES)
 def test_an_engine_that_is_closed_says_so(name: str) -> None:
     with open_engine(TINY, name) as engine:
         pass
