@@ -40,12 +40,18 @@ def shared_results(config: Config) -> dict[str, tuple[int, ...]]:
     }
 
 
+def product_slots(config: Config) -> int:
+    """Return the slots of MUL, or 1 if the machine lacks it."""
+    return config.operations[AluOp.MUL].slots(config) if AluOp.MUL in config.operations else 1
+
+
 class ControlLayout(data.StructLayout):
     """Control of a lane: one-hot selection of its result (0: none), the bound of MIN and MAX, and a bit per
     slot of MUL."""
 
     def __init__(self, config: Config) -> None:
-        phase = {"phase": config.mul_slots} if config.mul_slots > 1 else {}
+        slots = product_slots(config)
+        phase = {"phase": slots} if slots > 1 else {}
         super().__init__(dict.fromkeys(shared_results(config), 1) | {"largest": 1} | phase)
 
 
@@ -77,7 +83,7 @@ class Alu(wiring.Component):
     def __init__(self, config: Config) -> None:
         self._config = config
         self._lanes = config.batch * config.block_out
-        self._slots = config.mul_slots
+        self._slots = product_slots(config)
         bits = config.acc_element_bytes * 8
         super().__init__(
             {

@@ -21,7 +21,7 @@ from accel.hw.bus.read_port import ReadChannel
 from accel.hw.datapath.access_probes import AccessProbes
 from accel.hw.datapath.accumulators import Accumulators, MirrorRead
 from accel.hw.datapath.alu import Alu as AluLanes
-from accel.hw.datapath.alu import control, group_of
+from accel.hw.datapath.alu import control, group_of, product_slots
 from accel.hw.datapath.gemm import ACC_BITS, GemmCore, tap_names
 from accel.hw.datapath.instruction_checks import first_fault, loops_run
 from accel.hw.datapath.loop_sequencer import OperationLayout, Sequencer, at_hand
@@ -251,7 +251,8 @@ class Compute(wiring.Component):
             keeps = copies(m, ~following.overwrite, "keeps")
         m.d.comb += immediate.eq(operation.imm)
         adds = copies(m, products, "adds")
-        phase = operation.phase if config.mul_slots > 1 else None  # only MUL has parts that differ by slot
+        multiplies = product_slots(config) > 1  # only MUL has parts that differ by slot
+        phase = operation.phase if multiplies else None
         op = Mux(products, AluOp.ADD, operation.op)
         told = control(m, op, config, reset=operation.reset, phase=phase)
         m.d.comb += Value.cast(alu.control).eq(Cat(copies(m, Value.cast(told), "told")))

@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
+import accel
 from accel.base.records import replace
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import Cause, instruction_fault
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Memory, Unit, encode_uops
 from accel.core.scratchpad_specs import SCRATCHPADS
 from accel.core.timing_rules import busy_slots, compute_depth
+from accel.hw.engines.open_engine import open_engine
 from accel.hw.units.compute import Compute
 from accel.hw.units.unit_interfaces import ELSEWHERE
 from accel.image.dram import Dram
+from accel.run.lockstep import lockstep
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.hw.bench import as_integer, assert_refused, drive, offer, run
@@ -311,3 +314,10 @@ def test_stores_read_the_low_bytes() -> None:
                 await context.tick()
 
     run(unit, bench)
+
+
+def test_a_machine_without_products() -> None:
+    config = NAMED["tiny"].override({"alu_ops": "min,max,add,shr", "mul_slots": 4})
+    program = accel.build(accel.gemm(2, 9, 5, bias=True, shift=3), config)
+    with open_engine(config, "pysim") as engine:
+        assert lockstep(program, engine).difference is None
