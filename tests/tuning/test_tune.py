@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from accel.run.tuning_records import Record, append_records, load_records, recor
 from accel.tuning.cost_model import CostModel
 from accel.tuning.explorers import Trial, make_explorer
 from accel.tuning.measurement import Measurer, measure_schedule
-from accel.tuning.search_space import TemplateSpace, make_space
+from accel.tuning.search_space import Point, TemplateSpace, make_space
 from tests.expect import refused
 from tests.tuning.templates import product
 
@@ -29,6 +30,12 @@ def small_space() -> TemplateSpace:
     space = make_space(product, VTA)
     assert isinstance(space, TemplateSpace)
     return space
+
+
+@cache
+def cycles_of(point: Point) -> int:
+    """Cycles of a plan of :func:`small_space`."""
+    return measure_schedule(small_space().schedule(point), VTA.config).cycles
 
 
 def test_exhaustive_search_finds_the_optimum_of_a_template() -> None:
@@ -50,10 +57,7 @@ def test_explorers_propose_every_point_once(explorer: str) -> None:
     search = make_explorer(explorer, space, 0)
     trials: list[Trial] = []
     while points := search.propose(trials, 6):
-        trials += [
-            Trial(point=point, cycles=measure_schedule(space.schedule(point), VTA.config).cycles)
-            for point in points
-        ]
+        trials += [Trial(point=point, cycles=cycles_of(point)) for point in points]
         assert len(trials) <= 20
     assert sorted(trial.point for trial in trials) == sorted(space.valid_points or ())
 

@@ -87,25 +87,26 @@ def test_titles_are_escaped() -> None:
     assert "<title>&lt;b&gt;</title>" in html_page("<b>", "", style="")
 
 
-@pytest.mark.browser
-@pytest.mark.parametrize(
-    "smuggled",
-    [
-        "<script>document.title = 'smuggled'</script>",
-        "<svg onload=\"document.title = 'smuggled'\"></svg>",
-        "<img src=x onerror=\"document.title = 'smuggled'\">",
-        '<iframe srcdoc="<script>parent.document.title = &quot;smuggled&quot;</script>"></iframe>',
-    ],
+SMUGGLED = (
+    "<script>document.title += ' by a script'</script>",
+    "<svg onload=\"document.title += ' by an event'\"></svg>",
+    "<img src=x onerror=\"document.title += ' by an error'\">",
+    '<iframe srcdoc="<script>parent.document.title += &quot; by a frame&quot;</script>"></iframe>',
 )
-def test_a_browser_does_not_run_smuggled_scripts(smuggled: str, tmp_path: Path, chromium: Any) -> None:
+
+
+@pytest.mark.browser
+def test_a_browser_does_not_run_smuggled_scripts(tmp_path: Path, chromium: Any) -> None:
     """The page itself still works: its chart is drawn."""
     path = tmp_path / "report.html"
     Report(result()).save(path)
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace('<main id="view">', smuggled + '<main id="view">'), encoding="utf-8")
+    path.write_text(
+        text.replace('<main id="view">', "".join(SMUGGLED) + '<main id="view">'), encoding="utf-8"
+    )
     page = chromium.new_page()
     page.goto(path.as_uri())
     page.wait_for_selector("g.slice")
     page.wait_for_timeout(100)
-    assert page.title() != "smuggled"
+    assert " by a" not in page.title()
     page.close()

@@ -26,7 +26,7 @@ from accel.views.text_timeline import MOST_ROWS, timeline_text
 from accel.views.timeline_page import run_title, timeline_svg
 from tests.expect import refused
 from tests.programs import gemm_program
-from tests.thorough import also
+from tests.thorough import also, diagonal
 from tests.views.runs import look, many, result
 
 NAME = "{http://www.w3.org/2000/svg}"
@@ -164,7 +164,7 @@ def settle(page: Any) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("width", "height"), [(1366, 720), (1366, 750), (1366, 768), (500, 800)])
+@pytest.mark.parametrize(("width", "height"), [(1366, 720), also(1366, 750), also(1366, 768), (500, 800)])
 def test_the_page_fills_the_window_and_does_not_scroll(
     width: int, height: int, tmp_path: Path, opened: Callable[..., Any]
 ) -> None:
@@ -177,8 +177,7 @@ def test_the_page_fills_the_window_and_does_not_scroll(
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("suffix", [".svg", ".html"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("suffix", "dark"), diagonal((".svg", ".html"), (False, True)))
 def test_a_small_run_is_drawn_in_full(
     suffix: str, dark: bool, tmp_path: Path, opened: Callable[..., Any]
 ) -> None:

@@ -30,6 +30,7 @@ from accel.run.program import Program
 from accel.te import Schedule
 from tests.compiler.running import as_it_is
 from tests.expect import refused
+from tests.thorough import diagonal
 
 M = accel.machine("gemm8x8")
 
@@ -247,8 +248,7 @@ def test_a_bias_that_is_copied_twice_stays() -> None:
 BIAS_EDGES = [INT32_MIN, INT32_MAX, -(1 << 30), 1 << 30, -(1 << 24), 1 << 24, 0, -1]
 
 
-@pytest.mark.parametrize("shift", [1, 8, 15, 21])
-@pytest.mark.parametrize("value", BIAS_EDGES)
+@pytest.mark.parametrize(("value", "shift"), diagonal(BIAS_EDGES, (1, 8, 15, 21)))
 def test_any_bias_gives_the_right_result(value: int, shift: int) -> None:
     """Biases that are too large to fold run unfolded."""
     program = as_it_is(accel.gemm(9, 17, 30, bias=True, shift=shift), M)

@@ -33,6 +33,7 @@ from accel.hw.datapath.instruction_checks import CAUSE_BITS, cause_of, known_of
 from accel.hw.datapath.word_layouts import add_up, multiply_out, view
 from tests.hw.bench import run
 from tests.strategies import any_instruction
+from tests.thorough import also
 
 
 class Checks(wiring.Component):
@@ -95,7 +96,7 @@ def suspect(rng: Random, unit: Unit, config: Config) -> Instruction:
             return changed
 
 
-@pytest.mark.parametrize("name", ["tiny", "tiny-int8"])
+@pytest.mark.parametrize("name", [also("tiny"), "tiny-int8"])
 @pytest.mark.parametrize("unit", [Unit.LOAD, Unit.COMPUTE, Unit.STORE], ids=lambda unit: unit.label)
 def test_the_first_fault_is_the_definitions(unit: Unit, name: str) -> None:
     base = NAMED[name]
