@@ -19,6 +19,7 @@ from accel.network.digits import INPUT, digits_network
 from accel.network.saved_network_run import saved_network
 from accel.views import Comparison, SavedRun
 from tests.programs import archived, gemm_program
+from tests.thorough import also
 
 HOSTILE: tuple[Any, ...] = (
     "<script>alert(1)</script>",
@@ -138,7 +139,7 @@ def check_harmless(name: str, run: SavedRun) -> None:
     assert all(line.isprintable() for line in found.timelines(100))
 
 
-@pytest.mark.parametrize("name", ["program", "network"])
+@pytest.mark.parametrize("name", [also("program"), "network"])
 def test_every_entry_is_checked_or_escaped(name: str, tmp_path: Path) -> None:
     """An error names the entry, or the sum that it breaks."""
     content = members(name, tmp_path)
