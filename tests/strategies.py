@@ -142,7 +142,7 @@ RTL_VALUES = {
 """Values of the fields that hardware is built from and that do not change what a program means."""
 
 
-def _timing(rng: Random, base: Config) -> Config:
+def random_timing(rng: Random, base: Config) -> Config:
     def one(name: str) -> int:
         return rng.choice(RTL_VALUES[name])
 
@@ -174,7 +174,7 @@ def _post_timing(rng: Random, base: Config) -> dict[str, int]:
 
 def timings(base: Config) -> SearchStrategy[Config]:
     """``base`` with any timing that makes queues, buffers and counters run full now and then."""
-    return seeded(_timing, base)
+    return seeded(random_timing, base)
 
 
 # --- instructions --------------------------------------------------------------------------------
