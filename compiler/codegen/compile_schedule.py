@@ -12,17 +12,28 @@ from accel.base.records import replace
 from accel.compiler.codegen.dram_map import DramMap
 from accel.compiler.codegen.linked_stream import linked_stream
 from accel.compiler.codegen.nest_emission import Emission
-from accel.compiler.codegen.reorder_passes import PassEffect, checked_pass_names, pass_effects, reorder
+from accel.compiler.codegen.reorder_passes import (
+    PASS_NAMES,
+    PassEffect,
+    checked_pass_names,
+    pass_effects,
+    reorder,
+)
 from accel.compiler.codegen.statement_origins import Origins
 from accel.compiler.expr.expression_data import expression_to_data
 from accel.compiler.nest.nest import HostConstant, HostPack, Nest
 from accel.compiler.nest.nest_passes import Compilation, run_passes
 from accel.compiler.schedule.schedule import Schedule
 from accel.core.config import Config
+from accel.core.fault_causes import Cause
 from accel.core.isa import check_encodable
 from accel.image.image import Image, ImageTensor, Region
 from accel.image.image_tensor import Role, array_bytes
 from accel.image.program_source import Options, Source
+from accel.proof.check_program import check_program
+
+_MANY_TOKENS = 64
+"""More than the reorder passes let wait at a time."""
 
 
 def compile_schedule(
@@ -42,7 +53,8 @@ def compile_schedule(
         constants: values of inputs, which are packed into the program.
         options: the origin of the schedule, which the program keeps.
         fold: fold reset and bias into one step (``fold_bias``).
-        without: names of reorder passes to turn off (``reorder_passes``).
+        without: names of reorder passes to turn off (``reorder_passes``). All are off if they need more
+            tokens than a counter holds.
         like: the program of a schedule that has a bias and differs only in scales of quantization, which the
             host packs next to the bias. Its instructions are copied.
     """
@@ -69,7 +81,7 @@ def compile_schedule(
     stream = linked_stream(emission, program, Origins(nest, schedule.steps))
     tensors, packed = _tensors(nest, emission.dram, known)
     units = list(_units(nest, emission.dram))
-    return Image(
+    image = Image(
         config=config,
         code=stream.code,
         code_offset=stream.code_offset,
@@ -85,6 +97,17 @@ def compile_schedule(
         references=stream.references,
         provenance=stream.provenance,
     )
+    if config.token_limit < _MANY_TOKENS and off != PASS_NAMES and _overflows(image):
+        return compile_schedule(
+            schedule, config, constants=constants, options=options, fold=fold, without=PASS_NAMES
+        )
+    return image
+
+
+def _overflows(image: Image) -> bool:
+    """Whether more tokens may wait than a counter holds: passes cut epilogues into pieces, each with one."""
+    faults = check_program(image).faults
+    return any(fault.cause is Cause.TOKEN_OVERFLOW for _, fault in faults)
 
 
 def reorder_effects(

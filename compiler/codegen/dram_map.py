@@ -110,7 +110,7 @@ def place_buffers(locals_: Sequence[Buffer], elements: dict[Buffer, Element]) ->
         name = buffer.scope.name
         bases[buffer] = used.get(name, 0)
         used[name] = bases[buffer] + buffer.sets * block_count(buffer, elements[buffer])
-        if used[name] > buffer.scope.depth and any(b.sets > 1 for b in locals_):
+        if used[name] > buffer.scope.depth and any(b.sets > 1 for b in locals_ if b.scope == buffer.scope):
             raise ScheduleError(_too_many_threads(locals_, elements, name))
         if used[name] > buffer.scope.depth:
             raise ScheduleError(

@@ -31,7 +31,7 @@ def conv_candidates(
             rankings.append(search(conv_space(variant, config, fixed), table, threads, quick=quick))
     if not rankings:
         check_threads_fit(
-            "convolution",
+            "convolution" if shape.has_weights else "mean",
             config,
             threads,
             lambda count: _has_plans(shape, config, count),

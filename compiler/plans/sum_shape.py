@@ -96,6 +96,14 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
         return self.groups * self.batches * self.channels if self.holds_residual else self.output_blocks
 
     @property
+    def identity_blocks(self) -> int:
+        """Blocks of the identity matrix: one for a residual, those of a group for a mean. A group has several
+        if ``block_in`` and ``block_out`` differ."""
+        if self.has_weights:
+            return int(self.residual_product)
+        return 1 if self.is_diagonal else self.channels * self.depth
+
+    @property
     def gemm_slots(self) -> int:
         """Slots of all GEMM micro-ops."""
         blocks = self.groups * self.batches * self.channels * self.depth

@@ -56,7 +56,7 @@ class TileSizes:
         )
         taps = table.kernel_rows * shape.kernel[1]
         self.step_weights = table.channels * table.depth * taps if shape.has_weights else 0 * table.depth
-        self.identity_blocks = 0 if shape.has_weights and not shape.residual_product else 1
+        self.identity_blocks = shape.identity_blocks
         self.weights_resident = table.resident % 2 == RESIDENT.index("weights")
         self.inputs_resident = table.resident >= RESIDENT.index("inputs")
         prefetches = table.prefetch > 0

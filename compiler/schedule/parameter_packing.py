@@ -11,7 +11,9 @@ from accel.compiler.expr.quantized_expressions import Parameter
 from accel.compiler.expr.scalar_expressions import (
     INT32_MAX,
     INT32_MIN,
+    Binary,
     Cast,
+    Const,
     Expr,
     IterVar,
     Read,
@@ -68,7 +70,7 @@ def parameter_channels(
             f"the block of {name} has {block!r} parameters; 1 to {count} are possible where all "
             f"channels have the same"
         )
-    return size, simplify(channel % size)
+    return size, Binary("%", channel, Const(1)) if size == 1 else simplify(channel % size)
 
 
 def parameter_element(path: StorePath, axes: tuple[IterVar, IterVar]) -> Expr:

@@ -105,6 +105,17 @@ def test_biases_beyond_folding_are_compiled_without_the_same_passes() -> None:
     assert other.passes_off == ("interleave-epilogues",)
 
 
+@pytest.mark.parametrize("token_bits", [1, 2])
+def test_all_are_off_if_their_tokens_do_not_fit_the_counters(token_bits: int) -> None:
+    """With 8 bits the same program has waiting tokens of several pieces."""
+    workload = accel.gemm(30, 30, 30, shift=3)
+    assert max(accel.build(workload, "tiny").check().peak) > 3
+    program = accel.build(workload, accel.machine("tiny", token_bits=token_bits))
+    assert program.source is not None
+    assert program.source.options.without == PASS_NAMES
+    assert program.run(program.random_inputs()).mismatches == 0
+
+
 def test_unknown_names_are_refused() -> None:
     message = "the reorder pass is 'prefetch-residual'; did you mean 'prefetch-residuals'?"
     with refused(ScheduleError, message):

@@ -470,6 +470,18 @@ def test_bad_arguments(make: object, changes: dict[str, object], message: str) -
         make(**(arguments | changes))  # type: ignore[operator]
 
 
+def test_the_identity_matrix_of_blocks_that_are_not_square() -> None:
+    """A mean of 8 channels takes 8 x 8 products: four elements of ``wgt`` with 2 x 8 weights each."""
+    blocks = {"block_in": 8, "block_out": 2, "inp_bytes": 128, "acc_bytes": 64}
+    workload = accel.avg_pool2d(1, 11, 7, 4, (7, 4))
+    with pytest.raises(
+        ScheduleError, match=r"^not even .* of this mean fit .* need 64 bytes of wgt \(wgt_bytes is 32\)$"
+    ):
+        accel.build(workload, accel.machine("tiny", **blocks, wgt_bytes=32))
+    program = accel.build(workload, accel.machine("tiny", **blocks, wgt_bytes=64))
+    assert program.run(program.random_inputs()).mismatches == 0
+
+
 def test_windows_too_large_for_the_scratchpads() -> None:
     workload = accel.max_pool2d(1, 1, 1, 200, (1, 200))
     message = (

@@ -127,6 +127,19 @@ def test_other_blocks(config: dict[str, int]) -> None:
     program_is_right(as_it_is(workload, m), inputs, want)
 
 
+@pytest.mark.parametrize("block_in", [1, 4])
+def test_blocks_of_one_channel(block_in: int) -> None:
+    """The store unit uses the same parameters for each channel, or those of a channel."""
+    m = accel.machine("tiny-int8", block_in=block_in, block_out=1)
+    for options in ({}, {"bias": True}, {"quantized": accel.Quantized(scale=scales(5), output_zero=4)}):
+        for workload in (
+            accel.gemm(6, 5, 7, **options),
+            accel.conv2d(1, 3, 5, 5, 5, 3, padding=1, **options),
+        ):
+            program = accel.build(workload, m)
+            assert program.run(program.random_inputs()).mismatches == 0
+
+
 @pytest.mark.parametrize("residual", [None, RESIDUAL])
 def test_nests_on_the_way(residual: accel.QuantizedResidual | None) -> None:
     quantized = accel.Quantized(
