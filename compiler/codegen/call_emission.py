@@ -154,7 +154,7 @@ class CallEmission:
             found.append(self._instructions[key])
         joined = tuple(map(id, found))
         if joined not in self._joined:
-            self._joined[joined] = _join(found)
+            self._joined[joined] = _join(found, state.config.uop_depth)
         return _GroupEmission(self._joined[joined], operands)
 
     def _with_taps(
@@ -188,7 +188,8 @@ class CallEmission:
         return emitted
 
 
-def _join(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
+def _join(found: Sequence[Sequence[Emitted]], most: int) -> Sequence[Emitted]:
+    """Join instructions that differ only in their micro-ops, if there are at most ``most``."""
     every = [item for part in found for item in part]
     gemms = [item.instruction for item in every if isinstance(item.instruction, Gemm | Mac)]
     templates = {replace(gemm, uop_end=0) for gemm in gemms}
@@ -197,6 +198,8 @@ def _join(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
         return every
     (template,) = templates
     uops = np.concatenate([item.uops for item in every])
+    if len(uops) > most:
+        return every
     return [replace(every[0], instruction=replace(template, uop_end=len(uops)), uops=uops)]
 
 

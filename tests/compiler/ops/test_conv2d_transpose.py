@@ -129,3 +129,12 @@ def test_bad_arguments(changes: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"N": 1, "IC": 4, "H": 5, "W": 5, "OC": 4, "kernel": 3, "stride": 2}
     with refused(ShapeError, message):
         accel.conv2d_transpose(**(arguments | changes))  # type: ignore[arg-type]
+
+
+def test_joined_boxes_have_no_more_micro_ops_than_the_memory() -> None:
+    """Products of all boxes of a picture with padding would have 9 micro-ops."""
+    sizes = {"uop_bytes": 32, "inp_bytes": 128, "wgt_bytes": 256, "acc_bytes": 64}
+    m = accel.machine("tiny-int8", block_in=2, block_out=2, **sizes)
+    workload = accel.conv2d_transpose(1, 6, 4, 5, 38, 5, padding=1, quantized=accel.Quantized(scale=0.03))
+    program = accel.build(workload, m)
+    assert program.run(program.random_inputs()).mismatches == 0
