@@ -10,6 +10,7 @@
 #             well-known architectures as its quantizer writes them, then COUNT=1000 instances of each rewrite rule,
 #             then COUNT random graphs that random rules rewrite
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
+# make fuzz-operators   COUNT=2000 random operators on random machines, against numpy
 # make fuzz-machines   random machines with random ALU operations, 20 of them with 1000 programs each, on simulator and hardware
 # make prove  prove properties of the hardware for all time
 # make fpga   place and route the core on an ECP5, each configuration with SEEDS=5 seeds, for docs/reference/resources.md;
@@ -35,7 +36,7 @@ SEEDS ?= 5
 JOBS ?= 1
 CONFIGS ?=
 
-.PHONY: FORCE demo test thorough lint fuzz fuzz-networks fuzz-machines fuzz-programs prove fpga golden docs bench networks experiments clean
+.PHONY: FORCE demo test thorough lint fuzz fuzz-networks fuzz-machines fuzz-operators fuzz-programs prove fpga golden docs bench networks experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -66,6 +67,9 @@ fuzz-networks: $(VENV)/test
 	$(BIN)/python -m tests.formats.architectures_campaign $(ARGS)
 	$(BIN)/python -m tests.rewriting.campaign $(if $(filter command line,$(origin COUNT)),--count $(COUNT))
 	$(BIN)/python -m tests.rewriting.random_walks $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
+
+fuzz-operators: $(VENV)/test
+	$(BIN)/python -m tests.compiler.operators_campaign $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
 
 fuzz-machines: $(VENV)/test
 	$(BIN)/python -m tests.lockstep.machines_campaign $(ARGS)
