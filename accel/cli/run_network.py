@@ -101,7 +101,7 @@ def run_network(request: RunRequest) -> int:
     if top_line is not None:
         show(f"{top_line.with_advice(advised).text}\n")
     show(layers_table(result, terminal_width()))
-    _explain_overlap(result)
+    _explain_utilization(result)
     rewriting = [] if program.rewriting is None else [("rewritten", program.rewriting.describe())]
     show(FiguresTable([*_result_rows(result, request), *rewriting]))
     show_path(result)
@@ -220,12 +220,16 @@ def layers_table(result: NetworkResult, width: int | None = None) -> "Renderable
     return adaptive_table(columns, width)
 
 
-def _explain_overlap(result: NetworkResult) -> None:
-    names = [layer.name for layer in result.layers if (layer.utilization or 0) > 1]
-    if names:
+def _explain_utilization(result: NetworkResult) -> None:
+    above = [layer for layer in result.layers if (layer.utilization or 0) > 1]
+    overlapping = [layer.name for layer in above if layer.overlaps]
+    skipping = [layer.name for layer in above if not layer.overlaps]
+    if skipping:
+        show(f"above 100 %: {', '.join(skipping)}; zeros around pictures count as MACs, but take no time")
+    if overlapping:
         show(
-            f"above 100 %: {', '.join(names)}; products start before the previous layer ends, and cycles "
-            "count from there"
+            f"above 100 %: {', '.join(overlapping)}; products start before the previous layer ends, and "
+            "cycles count from there"
         )
 
 

@@ -11,16 +11,19 @@ def network_headline(result: NetworkResult) -> Headline | None:
     if not path or not result.cycles:
         return None
     most = shares(path)[0]
-    macs = sum(layer.macs for layer in result.layers if layer.cycles is not None)
-    least = round(macs / result.config.macs_per_cycle)
-    ideal = f"products need at least {least:,} of the {result.cycles:,} cycles"
+    nominal = round(sum(layer.nominal_cycles for layer in result.layers if layer.cycles is not None))
+    ideal = f"the nominal MACs take {nominal:,} of the {result.cycles:,} cycles at full rate"
+    if nominal > result.cycles:
+        ideal = f"the nominal MACs would take {nominal:,} cycles, but zeros around pictures take none"
     return Headline.of(most, result.cycles, ideal=ideal, step=_step(result, most))
 
 
 def _step(result: NetworkResult, most: Share) -> str:
     worst = max((one for one in result.layers if one.cycles), key=_unused_cycles)
-    products = round(worst.macs / result.config.macs_per_cycle)
-    where = f"{worst.name} loses the most, {worst.cycles:,} cycles where its products need {products:,}"
+    nominal = round(worst.nominal_cycles)
+    where = (
+        f"{worst.name} loses the most, {worst.cycles:,} cycles where its MACs take {nominal:,} at full rate"
+    )
     if is_computing(most):
         return f"{where}; `--advise` names the fields that help"
     return f"{where}; `accel compile onnx --measure 3` compares schedules by simulation"

@@ -50,9 +50,23 @@ class LayerResult(Layer, frozen=True, kw_only=True):
     instructions: int = 0
 
     @property
+    def nominal_cycles(self) -> float:
+        """Cycles that the GEMM core needs for the nominal MACs at full rate."""
+        return self.macs / self.macs_per_cycle
+
+    @property
     def utilization(self) -> float | None:
-        """Nominal MACs divided by the GEMM core's capacity in the layer's cycles."""
-        return None if not self.cycles else self.macs / (self.cycles * self.macs_per_cycle)
+        """The nominal cycles divided by the layer's cycles.
+
+        It may exceed 1: zeros around pictures count as MACs, but take no time, and a layer may start before
+        the previous one ends.
+        """
+        return None if not self.cycles else self.nominal_cycles / self.cycles
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether part of its work was done before the previous layer's end, from which its cycles count."""
+        return self.busy is not None and self.cycles is not None and self.cycles < self.busy
 
     @property
     def bound(self) -> str | None:

@@ -214,16 +214,16 @@ def test_the_headline_names_the_layer_with_the_most_unused_cycles(accel: Shell) 
     found = accel("run", "digits", "--set", "bus_bits=256", "--json").json
     layers = [one for one in found["layers"] if one["cycles"]]
     worst = max(layers, key=lambda one: one["cycles"] - one["macs"] / 256)
-    said = f"{worst['name']} loses the most, {worst['cycles']:,} cycles where its products need "
+    said = f"{worst['name']} loses the most, {worst['cycles']:,} cycles where its MACs take "
     assert found["headline"]["step"].startswith(said)
     products = sum(one["macs"] for one in layers) / 256
     assert found["headline"]["ideal"] == (
-        f"products need at least {products:,.0f} of the {found['cycles']:,} cycles"
+        f"the nominal MACs take {products:,.0f} of the {found['cycles']:,} cycles at full rate"
     )
 
 
 def test_a_utilization_above_100_percent_is_explained(accel: Shell) -> None:
-    above = "above 100 %: conv4_quant; products start before the previous layer ends"
+    above = "above 100 %: conv4_quant; zeros around pictures count as MACs, but take no time"
     assert above in accel("run", "digits", "--set", "bus_bits=256").text
     assert "above 100 %" not in accel("run", "digits").text
 

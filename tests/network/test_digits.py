@@ -88,6 +88,17 @@ def test_layers_with_measured_plans_take_fewer_cycles(program: NetworkProgram) -
         digits_network().build(MACHINE, measure=0)
 
 
+def test_a_layer_overlaps_if_it_takes_fewer_cycles_than_its_busiest_unit(program: NetworkProgram) -> None:
+    layer = program.run().layers[4]
+    assert layer.name == "conv4_quant"
+    assert layer.nominal_cycles == 42 * 42
+    assert layer.busy is not None
+    for cycles, overlaps in ((round(layer.busy), False), (round(layer.busy) - 1, True)):
+        changed = replace(layer, cycles=cycles)
+        assert changed.overlaps == overlaps
+        assert changed.utilization == 42 * 42 / cycles
+
+
 def test_measured_plans_that_make_the_network_slower_are_discarded(
     program: NetworkProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
