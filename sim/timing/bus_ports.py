@@ -210,14 +210,20 @@ class WritePort(PeriodicState):
         grant = max(request, self._next_grant)
         last = log.lasts[-1] if log.lasts else -1
         responses, outstanding, depth = log.responses, self._outstanding, self._depth
-        for length in beats:
-            grant = max(grant, last + 1 - depth)
-            if len(responses) >= outstanding:
-                grant = max(grant, responses[-outstanding] + 1)
-            last = max(grant + depth, last + 1) + length * pace - 1
-            log.grants.append(grant)
-            log.lasts.append(last)
-            responses.append(last + self._latency)
+        grants, lasts, latency = log.grants, log.lasts, self._latency
+        free = outstanding - len(responses)
+        for length in beats:  # conditions, not max: this is the innermost loop
+            first = last + 1
+            if grant < first - depth:
+                grant = first - depth
+            if free > 0:
+                free -= 1
+            elif grant <= responses[-outstanding]:
+                grant = responses[-outstanding] + 1
+            last = (grant + depth if grant + depth > first else first) + length * pace - 1
+            grants.append(grant)
+            lasts.append(last)
+            responses.append(last + latency)
             grant += 1
         if pace > 1:
             known = len(log.beats)
