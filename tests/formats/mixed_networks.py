@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from accel.formats.compare_with_original import compare_with_original
+from accel.formats.compare_with_original import compare_modes, compare_with_original
 from accel.formats.compare_with_runtime import compare
 from accel.formats.onnx_import import load_onnx
 from accel.formats.onnx_runtime import saturates
@@ -317,7 +317,8 @@ def check(seed: int, machine: str) -> list[str]:
         The steps that made it.
 
     Raises:
-        Exception: it cannot be imported or compiled, or a value differs.
+        Exception: it cannot be imported or compiled, or a value differs. If ONNX Runtime differs from itself,
+            without optimizations, that one counts. It removes a Quantize between two others, for example.
     """
     content, shapes, kinds = generate(seed)
     rng = np.random.default_rng(seed)
@@ -328,7 +329,9 @@ def check(seed: int, machine: str) -> list[str]:
         graph = load_onnx(path, shapes=shapes)
         compare(graph, inputs).raise_if_bad()
         if not saturates():
-            compare_with_original(graph, path, inputs).raise_if_bad()
+            original = compare_with_original(graph, path, inputs)
+            if original.first is not None and not compare_modes(graph, path, inputs):
+                original.raise_if_bad()
     result = Network(graph=graph).build(machine).run(inputs, backend="functional")
     result.raise_if_wrong()
     assert list(result.outputs) == list(graph.result_names)
