@@ -247,3 +247,15 @@ def test_bad_arguments(changes: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {"N": 1, "IC": 4, "H": 5, "W": 5, "OC": 4, "kernel": 3, "padding": 1}
     with refused(ShapeError, message):
         conv2d(**({"bias": True} | arguments | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("height", "stride", "dilation"), [(4, 1, 2), (1, 2, 1)])
+def test_strides_of_single_iterations_fit_the_fields_of_small_scratchpads(
+    height: int, stride: int, dilation: int
+) -> None:
+    """``inp`` holds two elements, and the factors of its addresses have one bit."""
+    sizes = {"batch": 4, "block_in": 2, "block_out": 2}
+    pads = {"uop_bytes": 16, "inp_bytes": 16, "wgt_bytes": 16, "acc_bytes": 64}
+    workload = accel.conv2d(1, 8, height, 2, 4, 2, padding=1, stride=stride, dilation=dilation)
+    program = accel.build(workload, accel.machine("tiny-int8", **sizes, **pads))
+    assert program.run(program.random_inputs()).mismatches == 0
