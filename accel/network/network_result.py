@@ -56,16 +56,12 @@ class LayerResult(Layer, frozen=True, kw_only=True):
 
     @property
     def utilization(self) -> float | None:
-        """The nominal cycles divided by the layer's cycles.
-
-        It may exceed 1: zeros around pictures count as MACs, but take no time, and a layer may start before
-        the previous one ends.
-        """
+        """Nominal cycles divided by the layer's: above 1 if it skips zeros around pictures, or overlaps."""
         return None if not self.cycles else self.nominal_cycles / self.cycles
 
     @property
     def overlaps(self) -> bool:
-        """Whether part of its work was done before the previous layer's end, from which its cycles count."""
+        """Whether part of its work precedes the previous layer's end, from which its cycles count."""
         return self.busy is not None and self.cycles is not None and self.cycles < self.busy
 
     @property

@@ -24,7 +24,7 @@ class DramAllocator:
         """Allocate all pieces or none, at the lowest offsets, until the owner is deleted.
 
         Args:
-            wanted: of each piece, bytes, and an offset that its own equals modulo ``step``.
+            wanted: bytes of each piece, and an offset that its own equals modulo ``step``.
         """
         self._collect()
         found: list[int] = []

@@ -189,7 +189,7 @@ class CallEmission:
 
 
 def _join(found: Sequence[Sequence[Emitted]], most: int) -> Sequence[Emitted]:
-    """Join instructions that differ only in their micro-ops, if there are at most ``most``."""
+    """Join instructions that differ only in their micro-ops, up to ``most``."""
     every = [item for part in found for item in part]
     gemms = [item.instruction for item in every if isinstance(item.instruction, Gemm | Mac)]
     templates = {replace(gemm, uop_end=0) for gemm in gemms}

@@ -33,7 +33,7 @@ from accel.image.program_source import Options, Source
 from accel.proof.check_program import check_program
 
 _MANY_TOKENS = 64
-"""More than the reorder passes let wait at a time."""
+"""More than reorder passes cause. They cut epilogues into pieces, each with a token."""
 
 
 def compile_schedule(
@@ -53,8 +53,8 @@ def compile_schedule(
         constants: values of inputs, which are packed into the program.
         options: the origin of the schedule, which the program keeps.
         fold: fold reset and bias into one step (``fold_bias``).
-        without: names of reorder passes to turn off (``reorder_passes``). All are off if they need more
-            tokens than a counter holds.
+        without: names of reorder passes to turn off (``reorder_passes``): all, if a counter cannot hold their
+            tokens.
         like: the program of a schedule that has a bias and differs only in scales of quantization, which the
             host packs next to the bias. Its instructions are copied.
     """
@@ -105,7 +105,7 @@ def compile_schedule(
 
 
 def _overflows(image: Image) -> bool:
-    """Whether more tokens may wait than a counter holds: passes cut epilogues into pieces, each with one."""
+    """Whether more tokens may wait than a counter holds."""
     faults = check_program(image).faults
     return any(fault.cause is Cause.TOKEN_OVERFLOW for _, fault in faults)
 

@@ -24,15 +24,10 @@ from accel.image.test_scenario import Tokens
 
 _CYCLE_SECONDS = 2e-9
 _RESET = "reset"
-"""Name of the reset among inputs."""
 
 
 class _Design:
-    """An elaborated machine, which one engine uses after another.
-
-    Attributes:
-        bench: the testbench of the engine that uses it.
-    """
+    """An elaborated machine, for one engine after another. ``bench`` is that of its present engine."""
 
     def __init__(self, hardware: Config, *, named: bool = False) -> None:
         self.top = SimTop(hardware, named=named)
@@ -52,14 +47,14 @@ class _Design:
 
 _MAX_UNUSED = 4
 _unused: dict[Config, _Design] = {}
-"""Designs of closed engines by hardware. To elaborate one takes 1 to 2 seconds."""
+"""Designs of closed engines, each elaborated in 1 to 2 seconds."""
 
 
 class PysimEngine(Engine):
     """The machine in Amaranth's simulator.
 
     Args:
-        reuses: use the design of a closed engine of the same hardware, if there is one.
+        reuses: take the design of a closed engine of this hardware.
     """
 
     def __init__(self, config: Config, *, wave: Path | None = None, reuses: bool = False) -> None:
@@ -76,7 +71,7 @@ class PysimEngine(Engine):
         self._pads = tuple(scratchpads_of(config))
         self._inputs: dict[str, int] = {}
         self._driven: dict[str, int] = {}
-        """Inputs as the design has them."""
+        """The design's inputs."""
         self._lite: set[str] = set()
         """Pending parts of a control transfer."""
         self._answer = (0, OKAY)
