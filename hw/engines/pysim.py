@@ -27,7 +27,7 @@ _RESET = "reset"
 
 
 class _Design:
-    """An elaborated machine, for one engine after another. ``bench`` is that of its present engine."""
+    """An elaborated machine, for one engine after another. ``bench`` is its engine's."""
 
     def __init__(self, hardware: Config, *, named: bool = False) -> None:
         self.top = SimTop(hardware, named=named)
