@@ -22,6 +22,8 @@ from tests.strategies import FEATURES, random_timing
 FOLDER = Path("fuzz")
 """For reproducers."""
 _MAX_BLOCK_BITS = 3
+_MAX_LANES = 16
+"""With random operations, a model of 64 lanes is compiled for minutes."""
 _MAX_DEPTH_BITS = 7
 
 
@@ -38,6 +40,7 @@ def random_machine(rng: Random, number: int) -> Config:
     while True:
         batch, block_in, block_out = (1 << rng.randint(0, _MAX_BLOCK_BITS) for _ in range(3))
         block_out = rng.choice((block_in, block_out))
+        batch = min(batch, _MAX_LANES // block_out)
         uop, inp, wgt, acc = (1 << rng.randint(1, _MAX_DEPTH_BITS) for _ in range(4))
         post = rng.randint(0, 1)
         features = {name: rng.choice(values) for name, values in FEATURES.items()} if post else {}
