@@ -14,7 +14,7 @@ from accel.run.program import Program
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.finishing import finishing_program
 from tests.programs import handmade
-from tests.strategies import _timing
+from tests.strategies import random_timing
 
 SECOND = {name: config for name, config in NAMED.items() if config.post}
 THIRD = NAMED["tiny-npu"]
@@ -38,7 +38,7 @@ def test_any_order_and_any_timing_will_do(name: str, seed: int) -> None:
     others.append(ends(program, backend="sim"))
     rng = Random(seed)
     for _ in range(3):
-        timing = replace(_timing(rng, program.config), post_lanes=0, token_bits=8)
+        timing = replace(random_timing(rng, program.config), post_lanes=0, token_bits=8)
         others.append(ends(program.with_timing(timing), backend="sim"))
     for dram, others_pads in others:
         assert dram == expected
