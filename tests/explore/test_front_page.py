@@ -13,6 +13,7 @@ from accel.explore.front_picture import front_svg
 from accel.explore.placement_tasks import ToolVersions
 from tests.explore.spaces import small
 from tests.explore.worker_functions import place_by_formula
+from tests.thorough import also
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def test_a_page_of_placed_machines_has_units(
     page.close()
 
 
-@pytest.mark.parametrize("width", [500, 1366])
+@pytest.mark.parametrize("width", [500, also(1366)])
 def test_a_chosen_point_shows_its_command(
     found: Exploration, chromium: Any, tmp_path: Path, width: int
 ) -> None:

@@ -14,7 +14,7 @@ from accel.network.network import Network
 from accel.network.network_program import NetworkProgram
 from tests.formats.runtime import model, node
 from tests.network.networks import MACHINE, Small, windows
-from tests.thorough import also
+from tests.thorough import diagonal
 
 
 def averaged(
@@ -66,8 +66,7 @@ def test_windows_with_different_counts_may_run_on_the_host() -> None:
     assert reasons(program) == ["its windows have different numbers of values"]
 
 
-@pytest.mark.parametrize("machine", ["vta-npu", "tiny-npu", also("ecp5-npu")])
-@pytest.mark.parametrize("is_qdq", [False, True])
+@pytest.mark.parametrize(("machine", "is_qdq"), diagonal(("vta-npu", "tiny-npu", "ecp5-npu"), (False, True)))
 @pytest.mark.parametrize(
     ("shape", "attributes"),
     [

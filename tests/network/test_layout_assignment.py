@@ -15,7 +15,7 @@ from accel.network.network import Network
 from accel.network.network_program import NetworkProgram
 from accel.network.network_text import choices_text, network_text
 from tests.network.networks import Small
-from tests.thorough import also
+from tests.thorough import also, diagonal
 
 MACHINE = "gemm8x8-int8"
 SIZES = {"uop_bytes": 4096, "inp_bytes": 8192, "wgt_bytes": 8192, "acc_bytes": 16384}
@@ -122,10 +122,10 @@ def test_averages_of_several_pictures(dtype: str) -> None:
     assert program.run(seed=6).mismatches == {}
 
 
-@pytest.mark.parametrize("kind", ["Add", "Mul"])
-@pytest.mark.parametrize(("pictures", "height"), [(1, 7), (1, 16), (2, 8)])
-def test_values_of_each_channel_lie_in_every_strip(kind: str, pictures: int, height: int) -> None:
+@pytest.mark.parametrize(("kind", "picture"), diagonal(("Add", "Mul"), ((1, 7), (1, 16), (2, 8))))
+def test_values_of_each_channel_lie_in_every_strip(kind: str, picture: tuple[int, int]) -> None:
     """The machine computes one vector of a picture, and the caller gives another one."""
+    pictures, height = picture
     small = Small((pictures, 16, height, 9), dtype="uint8")
     vector, quantization = "v", Quantization.of(0.0391, 100)
     small.builder.input(

@@ -117,7 +117,7 @@ def test_a_state_is_changed_pinned_advised_and_restored(chromium: Any, served: A
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", [also(False), True])
 def test_the_page_fits_a_narrow_window(dark: bool, chromium: Any, served: AccessControl) -> None:
     with visited(chromium, served, width=500, dark=dark) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= 500

@@ -31,6 +31,7 @@ from accel.views.html_tables import size_text
 from accel.views.roofline import roofline
 from accel.views.run_report import report_html
 from accel.views.scratchpad_occupancy import listed_scratchpads, occupancy, peaks
+from tests.thorough import also
 from tests.views.runs import EPILOGUES, from_text, look, many, result
 from tests.views.test_timeline_page import count, settle
 
@@ -287,7 +288,7 @@ def test_sizes_in_few_digits() -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", [also(False), True])
 def test_slices_and_instructions_lead_to_each_other(
     dark: bool, tmp_path: Path, opened: Callable[..., Any]
 ) -> None:

@@ -41,7 +41,7 @@ from tests.expect import refused
 from tests.lockstep.builds import built, group
 from tests.own_operations import ELEMENTWISE, MACHINE, OWN
 from tests.strategies import examples
-from tests.thorough import also
+from tests.thorough import also, diagonal
 
 ALU_OPS = "+" + ",".join(one.name for one in ELEMENTWISE)
 MACHINES = ("tiny", "vta", "gemm8x8", "tiny-int8", "gemm8x8-npu")
@@ -240,8 +240,9 @@ STEPS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("name", ["vta", "tiny-int8", also("gemm8x8"), also("tiny")])
-@pytest.mark.parametrize("options", STEPS, ids=str)
+@pytest.mark.parametrize(
+    ("name", "options"), diagonal(("vta", "tiny-int8", "gemm8x8", "tiny"), STEPS), ids=str
+)
 def test_slots_are_exact(name: str, options: dict[str, Any]) -> None:
     """A micro-op of an operation with stages takes several slots."""
     machine = accel.machine(name, alu_ops=ALU_OPS, mul_slots=2)

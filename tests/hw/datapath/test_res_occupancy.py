@@ -10,9 +10,10 @@ from accel.core.config import NAMED
 from accel.hw.datapath.res_occupancy import ResOccupancy
 from accel.hw.datapath.word_layouts import sram_bits
 from tests.hw.bench import drive, run
+from tests.thorough import also
 
 
-@pytest.mark.parametrize(("depth", "in_flight"), [(2, 1), (16, 3), (16, 8)])
+@pytest.mark.parametrize(("depth", "in_flight"), [(2, 1), also(16, 3), (16, 8)])
 def test_counts_equal_the_instructions_in_flight(depth: int, in_flight: int) -> None:
     """LOADs are written in order, and STOREs of any kind retire in order. All of this happens in random
     cycles. An instruction stays until it starts, or until a flush drops it."""

@@ -57,7 +57,7 @@ async def assert_holds(context: Any, unit: LoadUnit, pads: Scratchpads, config: 
         also({}),
         {"bus_bits": 256, "loads_in_flight": 2},
         also({"loads_in_flight": 1}),
-        {"post": 1},
+        also({"post": 1}),
         also({"post": 1, "bus_bits": 256, "loads_in_flight": 2}),
         {"post": 1, "wgt_zero": 1},
     ],
