@@ -14,6 +14,7 @@ from accel.core.config import Config
 from accel.te import Nest, Schedule, Tensor
 
 TRANSPOSITIONS = [(False, False), (False, True), (True, False), (True, True)]
+SIZES = [(1, 1, 1), (7, 13, 5), (16, 16, 16), (17, 9, 33)]
 
 
 class Gemm(NamedTuple):

@@ -25,10 +25,10 @@ from accel.compiler.nest.nest import (
 )
 from tests.compiler import gemms
 from tests.expect import refused
+from tests.thorough import diagonal
 
 
-@pytest.mark.parametrize("name", ["gemm8x8", "vta", "tiny", "ecp5"])
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (7, 13, 5), (16, 16, 16), (17, 9, 33)])
+@pytest.mark.parametrize(("name", "sizes"), diagonal(("gemm8x8", "vta", "tiny", "ecp5"), gemms.SIZES))
 @pytest.mark.parametrize(("transpose_a", "transpose_b"), gemms.TRANSPOSITIONS)
 def test_every_stage_of_a_gemm_gives_what_numpy_gives(
     name: str, sizes: tuple[int, int, int], transpose_a: bool, transpose_b: bool

@@ -19,6 +19,7 @@ from tests.compiler import gemms
 from tests.compiler.oracle import expected, some_inputs
 from tests.expect import refused
 from tests.strategies import examples
+from tests.thorough import diagonal
 
 M = machine("gemm8x8")
 VTA = machine("vta")
@@ -28,8 +29,7 @@ NAMES = ("gemm8x8", "vta", "tiny", "ecp5")
 # --- blocks that unify -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (7, 13, 5), (16, 16, 16), (17, 9, 33)])
+@pytest.mark.parametrize(("name", "sizes"), diagonal(NAMES, gemms.SIZES))
 @pytest.mark.parametrize(("transpose_a", "transpose_b"), gemms.TRANSPOSITIONS)
 def test_all_transpositions_run(
     name: str, sizes: tuple[int, int, int], transpose_a: bool, transpose_b: bool
