@@ -29,9 +29,9 @@ _QUANTIZING = "QuantizeLinear"
 
 
 def compare_with_original(
-    graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array]
+    graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array], *, optimized: bool = True
 ) -> Comparison:
-    """ONNX Runtime runs the optimized file, with all quantized tensors as outputs. The graph is evaluated
+    """ONNX Runtime runs the ``optimized`` file, with all quantized tensors as outputs. The graph is evaluated
     from one of them to the next on their values. So only the first tensor after its cause shows a difference.
     """
     model = onnx().load(os.fspath(path))
@@ -39,8 +39,9 @@ def compare_with_original(
     wanted = [node.output for node in graph.nodes if _is_comparable(graph, node, kinds)]
     _add_outputs(model, [name for name in wanted if name not in {one.name for one in model.graph.output}])
     values = {**graph.constants, **check_inputs(graph, inputs)}
-    theirs, computed_by = run_optimized(
-        model.SerializeToString(), {name: values[name] for name in graph.inputs}, wanted
+    content, given = model.SerializeToString(), {name: values[name] for name in graph.inputs}
+    theirs, computed_by = (
+        run_optimized(content, given, wanted) if optimized else (run_onnx_runtime(content, given, wanted), {})
     )
     tolerances: dict[str, int] = {}
     compared: list[TensorDifference] = []

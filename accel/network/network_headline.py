@@ -30,4 +30,4 @@ def _step(result: NetworkResult, most: Share) -> str:
 
 
 def _unused_cycles(layer: LayerResult) -> float:
-    return (layer.cycles or 0) * (1 - (layer.utilization or 0))
+    return (layer.cycles or 0) - layer.nominal_cycles

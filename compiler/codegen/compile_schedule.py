@@ -33,7 +33,7 @@ from accel.image.program_source import Options, Source
 from accel.proof.check_program import check_program
 
 _MANY_TOKENS = 64
-"""More than reorder passes cause. They cut epilogues into pieces, each with a token."""
+"""Enough with reorder passes, which cut epilogues into pieces, each with a token: layers have at most 16."""
 
 
 def compile_schedule(

@@ -94,7 +94,7 @@ class OperandTraffic:
         """Elements of inputs and of weights that plans load if no operand is resident."""
         shape, table, sizes = self.shape, self.table, self.sizes
         if not shape.has_weights:
-            return self._inputs_without_residency(), np.full(len(table.rows), 1.0 * sizes.identity_blocks)
+            return self._inputs_without_residency(), np.full(len(table.rows), 1.0 * shape.identity_blocks)
         threads_across = np.where(sizes.along_channels, table.threads, 1)
         threads_down = np.where(sizes.along_rows, table.threads, 1)
         rounds = sizes.row_tiles * (sizes.batch_tiles * sizes.column_tiles)

@@ -97,7 +97,7 @@ class SumShape(AbstractRecord, frozen=True, kw_only=True):
 
     @property
     def identity_blocks(self) -> int:
-        """Blocks of the identity matrix: one for a residual, those of a group for a mean."""
+        """Blocks of the identity matrix in ``wgt``: one for a residual, those of a group for a mean."""
         if self.has_weights:
             return int(self.residual_product)
         return 1 if self.is_diagonal else self.channels * self.depth

@@ -26,7 +26,6 @@ class TileSizes:
     Attributes:
         depth_steps, kernel_steps: parts of the depth, and of the kernel's rows.
         accumulators: those of all threads, without a residual's.
-        identity_blocks: blocks of the identity matrix, which stay in ``wgt``.
         weights_resident, inputs_resident: whether scratchpads keep them for all steps.
         residual_inputs: ``inp`` elements of a residual, for all threads.
     """
@@ -56,7 +55,6 @@ class TileSizes:
         )
         taps = table.kernel_rows * shape.kernel[1]
         self.step_weights = table.channels * table.depth * taps if shape.has_weights else 0 * table.depth
-        self.identity_blocks = shape.identity_blocks
         self.weights_resident = table.resident % 2 == RESIDENT.index("weights")
         self.inputs_resident = table.resident >= RESIDENT.index("inputs")
         prefetches = table.prefetch > 0
@@ -93,7 +91,7 @@ class TileSizes:
             bias = np.where(bias_resident, self.shape.bias_blocks, tiles_bias) * self.shape.has_bias
         return elements | {
             "inp": self.input_buffers * self.step_inputs + self.residual_inputs,
-            "wgt": self.weight_buffers * self.step_weights + self.identity_blocks,
+            "wgt": self.weight_buffers * self.step_weights + self.shape.identity_blocks,
             "acc": self.acc_elements + bias,
         }
 

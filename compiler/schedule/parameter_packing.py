@@ -6,7 +6,7 @@ from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError
 from accel.base.records import replace
 from accel.compiler.expr.epilogue_operators import Finished, StoreLookUp, taken_apart
-from accel.compiler.expr.linear_expressions import bounds, simplify
+from accel.compiler.expr.linear_expressions import bounds
 from accel.compiler.expr.quantized_expressions import Parameter
 from accel.compiler.expr.scalar_expressions import (
     INT32_MAX,
@@ -70,7 +70,7 @@ def parameter_channels(
             f"the block of {name} has {block!r} parameters; 1 to {count} are possible where all "
             f"channels have the same"
         )
-    return size, Binary("%", channel, Const(1)) if size == 1 else simplify(channel % size)
+    return size, channel if size == count else Binary("%", channel, Const(size))
 
 
 def parameter_element(path: StorePath, axes: tuple[IterVar, IterVar]) -> Expr:

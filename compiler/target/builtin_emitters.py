@@ -177,8 +177,8 @@ def _with_loops(
     template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis], loops: list[int]
 ) -> list[Emitted]:
     """Emit at most two axes as hardware loops, the others as micro-ops."""
-    still = _Axis(1, (0, 0, 0))  # the stride of a single iteration may exceed its field
-    outer, inner = ([axes[n] if axes[n].extent > 1 else still for n in loops] + [still] * 2)[:2]
+    single = _Axis(1, (0, 0, 0))  # without the stride of its axis, which may exceed its field
+    outer, inner = ([axes[n] if axes[n].extent > 1 else single for n in loops] + [single] * 2)[:2]
     values: dict[str, int] = {"iter_out": outer.extent, "iter_in": inner.extent}
     for operand in template.OPERANDS:
         column, (factor_out, factor_in) = COLUMNS[operand.name], operand.factors
