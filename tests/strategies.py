@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import assume, settings
+from hypothesis import reject, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -85,6 +85,32 @@ FEATURES = {"tab_bytes": (0, 512, 4096), "res_mul": (0, 1), "wgt_zero": (0, 1)}
 """Values of the fields of features that random machines with ``post=1`` have."""
 
 
+def machine_with(blocks: Sequence[int], depths: Sequence[int], **fields: Any) -> Config:
+    """Return a machine whose instructions fit their words.
+
+    Args:
+        blocks: ``batch``, ``block_in`` and ``block_out``.
+        depths: elements of uop, inp, wgt and acc.
+
+    Raises:
+        ConfigError: there is no such machine.
+    """
+    batch, block_in, block_out = blocks
+    uop, inp, wgt, acc = depths
+    config = Config(
+        batch=batch,
+        block_in=block_in,
+        block_out=block_out,
+        uop_bytes=4 * uop,
+        inp_bytes=batch * block_in * inp,
+        wgt_bytes=block_out * block_in * wgt,
+        acc_bytes=4 * batch * block_out * acc,
+        **fields,
+    )
+    check_encodable(config)
+    return config
+
+
 @st.composite
 def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Config:
     """A machine of either generation whose instructions fit their words: elements of up to ``blocks`` rows
@@ -96,22 +122,11 @@ def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Conf
     depth = st.integers(1, depth_bits).map(lambda bits: 1 << bits)
     post = draw(st.integers(0, 1))
     features = {name: draw(st.sampled_from(values)) for name, values in FEATURES.items()} if post else {}
+    depths = [draw(depth) for _ in range(4)]
     try:
-        config = Config(
-            batch=batch,
-            block_in=block_in,
-            block_out=block_out,
-            uop_bytes=4 * draw(depth),
-            inp_bytes=batch * block_in * draw(depth),
-            wgt_bytes=block_out * block_in * draw(depth),
-            acc_bytes=4 * batch * block_out * draw(depth),
-            post=post,
-            **features,
-        )
-        check_encodable(config)
+        return machine_with((batch, block_in, block_out), depths, post=post, **features)
     except ConfigError:
-        assume(False)
-    return config
+        reject()
 
 
 small_machines = geometries(blocks=4, depth_bits=5)

@@ -22,6 +22,7 @@ from accel.run.lockstep import Difference, Lockstep, lockstep
 from tests.lockstep.builds import BUILDS, built
 from tests.lockstep.cases import Case, cases
 
+FOLDER = Path("fuzz")
 _ROUND = 100
 """Programs between two checks of the time."""
 _REPORT_SECONDS = 10.0
@@ -126,7 +127,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="of the first round; the clock's if not given")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with seeds of its own")
     parser.add_argument("--hostile", action="store_true", help="memory answers late and refuses at random")
-    parser.add_argument("--folder", type=Path, default=Path("fuzz"), help="for reproducers")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="for reproducers")
     options = parser.parse_args()
     names = [options.build] if options.build else list(BUILDS)
     try:

@@ -1,26 +1,22 @@
 """``python -m tests.lockstep.machines_campaign``: random machines on simulator and hardware.
 
 Each machine has random blocks, scratchpads, timing and features, half of them also random ALU operations, and
-executes random programs. It is built once, which takes about 10 seconds.
+executes random programs, every second one on hostile memory. It is built once, in about 10 seconds.
 """
 
 import argparse
 import json
 import sys
 import time
-from pathlib import Path
 from random import Random
 
 from accel.base.errors import ConfigError
 from accel.core.alu_operations import STOCK_NAMES, register
 from accel.core.config import Config
-from accel.core.isa import check_encodable
-from tests.lockstep.fuzz import Fuzzer, reproducer
+from tests.lockstep.fuzz import FOLDER, Fuzzer, reproducer
 from tests.random_lane_expressions import random_operation
-from tests.strategies import FEATURES, random_timing
+from tests.strategies import FEATURES, machine_with, random_timing
 
-FOLDER = Path("fuzz")
-"""For reproducers."""
 _MAX_BLOCK_BITS = 3
 _MAX_LANES = 16
 """With random operations, a model of 64 lanes is compiled for minutes."""
@@ -41,25 +37,19 @@ def random_machine(rng: Random, number: int) -> Config:
         batch, block_in, block_out = (1 << rng.randint(0, _MAX_BLOCK_BITS) for _ in range(3))
         block_out = rng.choice((block_in, block_out))
         batch = min(batch, _MAX_LANES // block_out)
-        uop, inp, wgt, acc = (1 << rng.randint(1, _MAX_DEPTH_BITS) for _ in range(4))
+        depths = [1 << rng.randint(1, _MAX_DEPTH_BITS) for _ in range(4)]
         post = rng.randint(0, 1)
         features = {name: rng.choice(values) for name, values in FEATURES.items()} if post else {}
         try:
-            config = Config(
+            found = machine_with(
+                (batch, block_in, block_out),
+                depths,
                 name=f"machine {number}",
-                batch=batch,
-                block_in=block_in,
-                block_out=block_out,
-                uop_bytes=4 * uop,
-                inp_bytes=batch * block_in * inp,
-                wgt_bytes=block_out * block_in * wgt,
-                acc_bytes=4 * batch * block_out * acc,
                 alu_ops=operations,
                 post=post,
                 **features,
             )
-            check_encodable(config)
-            return random_timing(rng, config)
+            return random_timing(rng, found)
         except ConfigError:
             continue
 
@@ -80,7 +70,8 @@ def main() -> None:
         for part in range(0, arguments.programs, 100):
             if not fuzzer.run_round(number * arguments.programs + part):
                 assert fuzzer.failure is not None
-                print(f"{config.label} differs, see {reproducer(*fuzzer.failure, Path('fuzz'))}")
+                print(f"{config.label} differs; --seed {number} --machines 1 repeats it")
+                print(f"the program is in {reproducer(*fuzzer.failure, FOLDER)}")
                 sys.exit(1)
         programs += fuzzer.programs
         cycles += fuzzer.cycles
