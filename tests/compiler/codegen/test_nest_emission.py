@@ -1,6 +1,6 @@
 """Nests become instructions: boxes become one instruction, and other loops run one by one."""
 
-import time
+import cProfile
 from collections import Counter
 
 import numpy as np
@@ -217,20 +217,20 @@ def test_boxes_are_joined_only_as_far_as_the_micro_op_memory_holds_them(uop_byte
 
 
 def test_groups_in_small_scratchpads_cost_what_their_instructions_do() -> None:
-    """Only two sums fit. The grouped convolution has 34,343 instructions, the other one 11,708. Each takes
-    about 20 microseconds of processor time for an instruction."""
+    """Only two sums fit. Both convolutions have about 20,000 instructions. Calls are counted, because the
+    time of a build may include a collection of the whole suite's garbage."""
     small = accel.machine(
         "tiny", block_in=1, block_out=2, uop_bytes=32, inp_bytes=16, wgt_bytes=32, acc_bytes=16
     )
     options = {"padding": (1, 2, 0, 1), "bias": True, "shift": 3}
-    per_instruction = []
+    calls = []
     for workload in (
         accel.conv2d(1, 4, 9, 12, 9, 3, **options),
         accel.conv2d(1, 12, 9, 12, 9, 3, groups=3, **options),
     ):
-        begin = time.process_time()
-        program = accel.build(workload, small)
-        per_instruction.append((time.process_time() - begin) / len(program.instructions))
+        profiler = cProfile.Profile()
+        program = profiler.runcall(accel.build, workload, small)
+        calls.append(sum(one.callcount for one in profiler.getstats()) / len(program.instructions))
         assert len(program.instructions) > 10_000
-    plain, grouped = per_instruction
-    assert grouped < 6 * plain
+    plain, grouped = calls
+    assert grouped < 3 * plain
