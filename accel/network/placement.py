@@ -2,10 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from accel.base.errors import GraphError, ScheduleError, ShapeError
-from accel.base.records import replace
 from accel.compiler.mappings.mapped_build import compile_mapped
 from accel.compiler.mappings.mapping_choice import MappingChoice
 from accel.compiler.ops.quantized_layers import Quantized
@@ -44,7 +41,7 @@ class _LayerCompiler:
             if self._measure is not None:
                 choice = measure_plans(choice, machine, self._measure)
             schedule = choice.schedule(machine)
-            like = self._with_other_scales(layer, choice.mapping.name, schedule)
+            like = self._of_equal_form(layer, choice.mapping.name, schedule)
             image = compile_mapped(choice.mapping, schedule, machine.config, like=like)
             program = as_program(image)
         except (ScheduleError, ShapeError) as error:
@@ -57,24 +54,22 @@ class _LayerCompiler:
         self._known.append((layer, program, cycles))
         return program, cycles
 
-    def _with_other_scales(self, layer: LoweredLayer, mapping: str, schedule: Schedule) -> Image | None:
-        """Return the program of a known layer with the same instructions.
+    def _of_equal_form(self, layer: LoweredLayer, mapping: str, schedule: Schedule) -> Image | None:
+        """Return the program of a known layer whose instructions differ in SETs only.
 
-        Such a layer has a bias and the same schedule, and differs only in its scales. A residual's scales
-        must be equal, because instructions contain them. Without a bias, constants contain the scales.
+        Such a layer has a bias and the same schedule. Without a bias, constants contain the scales.
         """
         quantized = layer.parameters.get("quantized")
         if not isinstance(quantized, Quantized) or not layer.parameters.get("bias"):
             return None
-        steps = list(schedule.steps)
+        steps, form = list(schedule.steps), quantized.form
         for other, program, _ in self._known:
             known = other.parameters.get("quantized")
             if (
                 (other.operator, {**other.parameters, "quantized": quantized})
                 == (layer.operator, layer.parameters)
                 and isinstance(known, Quantized)
-                and np.shape(known.scale) == np.shape(quantized.scale)
-                and replace(known, scale=quantized.scale) == quantized
+                and known.form == form
                 and program.mapping == mapping
                 and program.source is not None
                 and program.source.schedule == steps

@@ -1,7 +1,7 @@
 """The path from a schedule to a program image."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy.typing as npt
@@ -10,6 +10,7 @@ from accel.base.arguments import check_array, check_mapping
 from accel.base.errors import ShapeError, nearest
 from accel.base.records import replace
 from accel.compiler.codegen.dram_map import DramMap
+from accel.compiler.codegen.equal_forms import image_like
 from accel.compiler.codegen.linked_stream import linked_stream
 from accel.compiler.codegen.nest_emission import Emission
 from accel.compiler.codegen.reorder_passes import (
@@ -55,8 +56,8 @@ def compile_schedule(
         fold: fold reset and bias into one step (``fold_bias``).
         without: names of reorder passes to turn off (``reorder_passes``): all, if a counter cannot hold their
             tokens.
-        like: the program of a schedule that has a bias and differs only in scales of quantization, which the
-            host packs next to the bias. Its instructions are copied.
+        like: the program of a schedule that has a bias and differs only in scales, zero points and bounds.
+            Its instructions are copied, with other SETs. The host packs scales next to the bias.
     """
     begin = time.perf_counter()
     check_encodable(config)
@@ -69,13 +70,9 @@ def compile_schedule(
         schedule=list(schedule.steps),
         options=replace(options or Options(), fold=compiled.folds_bias, without=off),
     )
-    if like is not None:
-        return replace(
-            like,
-            tensors=_with_scales(like.tensors, nest),
-            source=source,
-            compile_seconds=time.perf_counter() - begin,
-        )
+    equal = None if like is None else image_like(like, nest, schedule.steps)
+    if equal is not None:
+        return replace(equal, source=source, compile_seconds=time.perf_counter() - begin)
     emission = Emission(nest, config)
     program = reorder(emission.program(), off)
     stream = linked_stream(emission, program, Origins(nest, schedule.steps))
@@ -155,12 +152,6 @@ def _tensors(
             segments.append((tensor.offset, tensor.pack(constants[buffer.name]).tobytes()))
         tensors.append(tensor)
     return tuple(tensors), segments
-
-
-def _with_scales(tensors: Sequence[ImageTensor], nest: Nest) -> tuple[ImageTensor, ...]:
-    """Replace the scales that the host packs by those of a nest with the same buffer names."""
-    widening = {node.source.name: node.packing for node in nest.body if isinstance(node, HostPack)}
-    return tuple(replace(one, widening=widening.get(one.name)) for one in tensors)
 
 
 def _units(nest: Nest, dram: DramMap) -> Iterator[tuple[Region, bytes]]:

@@ -14,6 +14,7 @@ from accel.compiler.expr.scalar_expressions import IterVar
 from accel.compiler.nest.nest import Buffer, Copy, Region
 from accel.compiler.target.builtin_emitters import dma_copy2d
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target
+from accel.core.config import Config
 from accel.core.instruction_access import dram_rows
 from accel.core.isa import SetAcc, SetInp, SetWgt
 
@@ -134,20 +135,32 @@ class CopyEmission:
         )
 
     def _emit_settings(self, node: Copy) -> None:
-        scope = node.target.buffer.scope
-        if scope is None or not self._state.config.post or node.source.buffer.dtype == "int32":
-            return
-        unsigned = node.source.buffer.dtype == "uint8"
-        if scope.name == "inp_buffer":
-            self._state.set(node, SetInp(zero=node.zero_point, unsigned=unsigned))
-        elif scope.name == "wgt_buffer" and self._state.config.wgt_zero:
-            self._state.set(node, SetWgt(zero=node.zero_point, unsigned=unsigned))
-        elif scope.name == "acc_buffer":
-            self._state.set(node, replace(self._state.setting(SetAcc), unsigned=unsigned))
+        state, setting = self._state, operand_setting(node, self._state.config)
+        if setting is not None:
+            state.set(node, setting)
+        elif _reads_bytes(node, state.config, "acc_buffer"):
+            is_unsigned = node.source.buffer.dtype == "uint8"
+            state.set(node, replace(state.setting(SetAcc), unsigned=is_unsigned))
 
     def _dram_tensor(self, dram: Buffer, local: Buffer, *, is_store: bool) -> tuple[IntEnum, DramTensor]:
         memory = transfer_memory(dram, local, store=is_store)
         return memory, self._state.dram.place(dram, self._state.addresses.elements[local], memory)
+
+
+def operand_setting(node: Copy, config: Config) -> SetInp | SetWgt | None:
+    """Return the zero point and type of an operand's bytes, or None if the copy loads no such bytes."""
+    is_unsigned = node.source.buffer.dtype == "uint8"
+    if _reads_bytes(node, config, "inp_buffer"):
+        return SetInp(zero=node.zero_point, unsigned=is_unsigned)
+    if config.wgt_zero and _reads_bytes(node, config, "wgt_buffer"):
+        return SetWgt(zero=node.zero_point, unsigned=is_unsigned)
+    return None
+
+
+def _reads_bytes(node: Copy, config: Config, target: str) -> bool:
+    scope = node.target.buffer.scope
+    is_wide = node.source.buffer.dtype == "int32"
+    return scope is not None and scope.name == target and bool(config.post) and not is_wide
 
 
 def _check_whole_elements(

@@ -1,5 +1,6 @@
 """Loop nests as text."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -113,6 +114,14 @@ def _format_leaf(node: Node) -> str:
         return f"{PREFIX}fill_zero({format_region(node.target)})"
     operand = str(node.operand) if isinstance(node.operand, int) else format_region(node.operand)
     return f"{PREFIX}{node.op}({format_region(node.target)}, {operand})"
+
+
+def without_settings(text: str) -> str:
+    """Remove zero points, bounds and the like, which follow the regions and padding of a statement.
+
+    ``vdla.dma_copy2d(dataL, data[0:4][0:7], pad=(0, 1+0), zero=3)`` loses ``, zero=3)``.
+    """
+    return re.sub(r", (?!pad=)\w+=.*", "", text)
 
 
 def _format_store(node: StoreEpilogue) -> str:

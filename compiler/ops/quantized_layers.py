@@ -261,6 +261,15 @@ class Quantized:
     def is_empty(self) -> bool:
         return self.output_dtype == "int32"
 
+    @property
+    def form(self) -> tuple[object, ...]:
+        """Equal forms differ in scales, zero points, bounds and float32's order only, so that instructions
+        of layers with a bias differ in SETs only."""
+        one = self.residual
+        residual = None if one is None else (one.dtype, one.sum_dtype, one.operation, one.per_channel)
+        is_centered = (self.input_dtype, self.input_zero == 0, self.weight_dtype, self.weight_zero == 0)
+        return np.shape(self.scale), is_centered, self.output_dtype, self.table, residual
+
     def operators(self, channel: Expr, bias: Expr | None, residual: Expr | None) -> tuple[PostOp, ...]:
         low, high = self.bounds
         found: list[PostOp] = [] if bias is None else [Bias(bias)]
