@@ -8,6 +8,7 @@ import click
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
+from accel.base.forked_tasks import default_jobs
 from accel.base.records import as_dict
 from accel.base.run_choices import NETWORK_STAGES, PROGRAM_STAGES
 from accel.cli.compiled_models import (
@@ -52,6 +53,7 @@ def compile_onnx(
     measure: int | None,
     tuned: Path | None,
     annotate: Path | None,
+    jobs: int | None,
     output: Path | None,
     as_json: bool,
     **rewriting: Any,
@@ -80,7 +82,7 @@ def compile_onnx(
             "tuned": tuned,
             **request.build_options,
         }
-        program = build_or_read(network, target, **options)
+        program = build_or_read(network, target, jobs=jobs or default_jobs(), **options)
         if annotate is not None:
             note("simulating")
             result = program.run(check=False)

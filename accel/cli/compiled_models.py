@@ -68,7 +68,9 @@ def model_key(options: Mapping[str, Any]) -> str | None:
         return None
     if _EXTERNAL_DATA in content:
         return None
-    values = {name: value for name, value in options.items() if name not in ("model", "output", "as_json")}
+    values = {
+        name: value for name, value in options.items() if name not in ("model", "output", "as_json", "jobs")
+    }
     source = click.get_current_context().get_parameter_source("config")
     is_default = source in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
     return cache_key(

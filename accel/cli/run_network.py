@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, ProgramFault
+from accel.base.forked_tasks import default_jobs
 from accel.cli.adaptive_table import Column, adaptive_table
 from accel.cli.energy_tables import energy_json, show_energy
 from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
@@ -123,7 +124,7 @@ def _network_program(request: RunRequest) -> NetworkProgram:
         shapes = parse_shapes(request.shapes)
         network = digits_network() if request.is_digits else read_network(request.file, shapes=shapes)
         target = machine(request.config or DEFAULT_MACHINE, **request.overrides)
-        return build_or_read(network, target, **request.rewriting.build_options)
+        return build_or_read(network, target, jobs=default_jobs(), **request.rewriting.build_options)
 
 
 def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:

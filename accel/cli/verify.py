@@ -2,6 +2,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accel.base.forked_tasks import default_jobs
 from accel.base.records import as_dict
 from accel.cli.npy_files import input_files, read_arrays
 from accel.cli.rewrite_request import RewriteRequest
@@ -45,7 +46,9 @@ def verify(
     result = rewritten = None
     if backend is not None:
         with busy("running"):
-            program = build_or_read(network, machine(config), keep=True, **request.build_options)
+            program = build_or_read(
+                network, machine(config), jobs=default_jobs(), keep=True, **request.build_options
+            )
             result, rewritten = program.run(values, backend=backend), program.rewriting
     if as_json:
         ok = found.ok and not (result and result.wrong)

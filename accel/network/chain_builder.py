@@ -47,9 +47,11 @@ from accel.network.strip_layout import element_positions
 from accel.run.program import as_program
 
 
-def build_chain(graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> Chain:
+def build_chain(
+    graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config, jobs: int = 1
+) -> Chain:
     """The host or another chain reads ``needed`` tensors."""
-    return _ChainBuilder(graph, parts, needed, config).build()
+    return _ChainBuilder(graph, parts, needed, config).build(jobs)
 
 
 class _Stream(Struct):
@@ -82,7 +84,7 @@ class _ChainBuilder:
         self._dropped: set[int] = set()
         """Layers of which only copies are stored."""
 
-    def build(self) -> Chain:
+    def build(self, jobs: int) -> Chain:
         linked = [self._link(at, part) for at, part in enumerate(self._layers)]
         exchanges = [self._row_exchanges(part) for part in self._layers]
         code = self._memory.allocator.allocate(self._memory.unique_name("code"), 0)
@@ -94,6 +96,7 @@ class _ChainBuilder:
             self._memory.segments,
             self._config,
             code.offset,
+            jobs,
         )
         program = as_program(self._image(stream, ordered, code))
         program.check().raise_if_bad()

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from accel.base.forked_tasks import run_tasks
 from accel.compiler.codegen.token_insertion import CARRIER, Dependences, Ordered, dependences, with_tokens
 from accel.core.config import Config
 from accel.core.isa import Finish, Instruction, Load, Memory, OwnMemory, Store, Unit
@@ -19,6 +20,8 @@ from accel.sim.timing.timing_model import simulate_timing
 
 TENSOR_MEMORIES = (Memory.INP, Memory.ACC, Memory.ACC_8BIT, OwnMemory.RES)
 _UOP_BYTES = 4
+_MANY = 4000
+"""Instructions whose simulation is worth a process."""
 
 
 def insert_fastest_tokens(
@@ -28,25 +31,26 @@ def insert_fastest_tokens(
     segments: Sequence[tuple[int, bytes]],
     config: Config,
     offset: int,
+    jobs: int = 1,
 ) -> tuple[Ordered, dict[str, int]]:
     """Insert the tokens of the fastest strategy. Return the cycles of each if layers read others' results.
 
     Args:
         producers: the last layer that each layer reads.
         segments: constants in DRAM, including micro-ops.
+        jobs: processes that simulate strategies.
     """
     waits = _waits_per_layer(instructions, layers, producers)
     needed = _dependences(instructions, segments, config)
     if not waits:
         return with_tokens(needed), {}
-    found: dict[str, tuple[int, Ordered]] = {}
     timings: dict[int, InstructionTiming] = {}
     """The strategies share most instructions, kept alive by ``needed``."""
-    cycles_per_layer: list[list[int]] = []
     layer_of = np.array(layers, dtype=np.int64)
     finish = Finish()
 
-    def simulate(strategy: str, after: Mapping[int, int]) -> None:
+    def simulate(after: Mapping[int, int]) -> tuple[int, list[int]]:
+        """Return all cycles and those of each layer."""
         ordered = with_tokens(needed, after)
         program = [*ordered.program, finish]
         run = simulate_timing(
@@ -59,16 +63,23 @@ def insert_fastest_tokens(
         sources = ordered.sources
         is_own, last = sources != CARRIER, np.zeros(len(producers), dtype=np.int64)
         np.maximum.at(last, layer_of[sources[is_own]], run.columns.retire[:-1][is_own])
-        cycles_per_layer.append(np.diff(np.maximum.accumulate(last), prepend=0).tolist())
-        found[strategy] = run.cycles, ordered
+        return run.cycles, np.diff(np.maximum.accumulate(last), prepend=0).tolist()
 
-    simulate(ONCE, waits)
-    simulate(EACH, {})
-    once_is_faster = [once <= each for once, each in zip(*cycles_per_layer, strict=True)]
+    strategies: dict[str, Mapping[int, int]] = {ONCE: waits, EACH: {}}
+    names = list(strategies)
+    tasks = run_tasks(
+        lambda n: simulate(strategies[names[n]]), 2, jobs if len(layers) > _MANY else 1, at_once=True
+    )
+    cycles, per_layer = {}, []
+    for number, name in enumerate(names):
+        cycles[name], of_layers = tasks[number] if number in tasks else simulate(strategies[name])
+        per_layer.append(of_layers)
+    once_is_faster = [once <= each for once, each in zip(*per_layer, strict=True)]
     if not all(once_is_faster) and any(once_is_faster):
-        simulate(MIXED, {load: store for load, store in waits.items() if once_is_faster[layers[load]]})
-    fastest = min(found, key=lambda strategy: found[strategy][0])
-    return found[fastest][1], {strategy: cycles for strategy, (cycles, _) in found.items()}
+        strategies[MIXED] = {load: store for load, store in waits.items() if once_is_faster[layers[load]]}
+        cycles[MIXED], _ = simulate(strategies[MIXED])
+    fastest = min(cycles, key=lambda name: cycles[name])
+    return with_tokens(needed, strategies[fastest]), cycles
 
 
 def _waits_per_layer(

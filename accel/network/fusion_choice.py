@@ -4,18 +4,24 @@ Nodes that multiply run on the machine if it supports them. Of equal alternative
 wins.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from itertools import product
+from typing import Any
 
 from msgspec import Struct
 
 from accel.base.errors import ScheduleError, ShapeError
+from accel.base.forked_tasks import run_tasks
+from accel.compiler.operators.default_schedule import planner_of
+from accel.compiler.plans.planner import PlanKey, known_plans
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.network.cost import ZERO_COST, Cost
 from accel.network.fused_nodes import FusedNodes
 from accel.network.fusion_candidates import FusionGroup
 from accel.network.fusion_report import Alternative, FusionChoice
+from accel.network.host_inputs import choose_layer_mapping, host_packs_data
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
 from accel.network.lowering.lowering_table import lower
 from accel.network.network_part import Where
@@ -74,6 +80,30 @@ class FusionChooser:
         self._config = config
         self._approximate = approximate
         self._known: dict[tuple[str, ...], _Placements] = {}
+        self._layers: dict[tuple[str, ...], LoweredLayer] = {}
+
+    def search_plans(self, groups: Sequence[FusionGroup], jobs: int) -> None:
+        """Search the plans of all alternatives in several processes. The choice then finds them."""
+        pieces = {_key(one): one for group in groups for pieces in group.alternatives for one in pieces}
+        layers: dict[Hashable, LoweredLayer] = {}
+        for fused in pieces.values():
+            try:
+                layer = self._lowered(fused)
+                workload = layer.workload()
+                features = planner_of(workload).features(workload, self._config)
+            except (NotOnMachine, ScheduleError, ShapeError):
+                continue
+            layers[layer.operator, features, host_packs_data(self._graph, layer)] = layer
+        distinct = list(layers.values())
+
+        def search(number: int) -> dict[PlanKey, Any]:
+            before = set(known_plans())
+            with suppress(ScheduleError, ShapeError):
+                choose_layer_mapping(self._graph, distinct[number], self._config)
+            return {key: plans for key, plans in known_plans().items() if key not in before}
+
+        for plans in run_tasks(search, len(distinct), jobs).values():
+            known_plans().update(plans)
 
     def choose(self, group: FusionGroup) -> tuple[tuple[PlacementOption, ...], FusionChoice]:
         """Return the best alternative, in an order of execution, and a report."""
@@ -119,8 +149,7 @@ class FusionChooser:
 
     def _find_placements(self, fused: FusedNodes) -> _Placements:
         try:
-            layer = lower(self._graph, fused, approximate=self._approximate)
-            layer.check_machine(self._config)
+            layer = self._lowered(fused)
             cost = machine_cost(self._graph, fused, layer, self._config)
         except (NotOnMachine, ScheduleError, ShapeError) as error:
             return _Placements(options=_on_host(fused, str(error)), unsupported=str(error))
@@ -128,6 +157,14 @@ class FusionChooser:
         if not fused.macs(self._graph):
             options += _on_host(fused, "")
         return _Placements(options=options, cost=cost)
+
+    def _lowered(self, fused: FusedNodes) -> LoweredLayer:
+        layer = self._layers.get(_key(fused))
+        if layer is None:
+            layer = lower(self._graph, fused, approximate=self._approximate)
+            layer.check_machine(self._config)
+            self._layers[_key(fused)] = layer
+        return layer
 
     def _costs(self, options: Sequence[PlacementOption]) -> Iterator[Cost]:
         computed_on_host: set[str] = set()

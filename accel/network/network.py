@@ -63,6 +63,7 @@ class Network:
         rules: Sequence[Rule] = (),
         relaxation: float = RELAXATION,
         limits: SearchLimits | None = None,
+        jobs: int = 1,
     ) -> NetworkProgram:
         """Compile the network for a machine with ``post=1``.
 
@@ -81,6 +82,8 @@ class Network:
             rules: further rules, for example from :func:`accel.rewriting.rules_file.load_rules`.
             relaxation: of ``backtrack``.
             limits: of ``backtrack`` and ``saturate``.
+            jobs: processes that choose plans and compile layers. More than one are forked from this one, on
+                Linux only.
 
         Raises:
             TuningError: the file of records cannot be read, or is damaged.
@@ -89,6 +92,7 @@ class Network:
                 search is unknown.
             MismatchError: the rewritten graph computes other values.
             ScheduleError: ``measure`` is not a positive integer.
+            ShapeError: ``jobs`` is not a positive integer.
         """
         from accel.network.network_build import build_network
 
@@ -106,6 +110,7 @@ class Network:
             rules=rules,
             relaxation=relaxation,
             limits=limits,
+            jobs=jobs,
         )
 
 

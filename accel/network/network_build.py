@@ -40,9 +40,11 @@ def build_network(
     rules: Sequence[Rule],
     relaxation: float,
     limits: SearchLimits | None,
+    jobs: int,
 ) -> NetworkProgram:
     """Compile a graph, as :meth:`accel.Network.build`."""
     target = machine(on)
+    processes = check_integer("jobs", jobs, least=1)
     measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
     records = None if tuned is None else load_records(tuned)
     begin = time.perf_counter()
@@ -64,12 +66,18 @@ def build_network(
 
     def compile_network(prepared: PreparedGraph, measure: int | None) -> NetworkProgram:
         parts, choices = place(
-            prepared.graph, prepared.groups, target, approximate=approximate, measure=measure, records=records
+            prepared.graph,
+            prepared.groups,
+            target,
+            approximate=approximate,
+            measure=measure,
+            records=records,
+            jobs=processes,
         )
         parts = with_reasons(parts, prepared.divisions)
         if strict:
             check_strict(prepared.graph, parts)
-        built = build_steps(prepared.graph, parts, target.config, keep=keep)
+        built = build_steps(prepared.graph, parts, target.config, keep=keep, jobs=processes)
         return NetworkProgram(
             graph=prepared.graph,
             config=target.config,

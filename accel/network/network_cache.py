@@ -26,7 +26,7 @@ _DEFAULTS = {name: one.default for name, one in inspect.signature(Network.build)
 
 
 def build_or_read(
-    network: Network, on: Machine, *, rules: Path | None = None, **options: Any
+    network: Network, on: Machine, *, rules: Path | None = None, jobs: int = 1, **options: Any
 ) -> NetworkProgram:
     """Compile a network, or read it from the cache.
 
@@ -35,6 +35,7 @@ def build_or_read(
 
     Args:
         rules: a file whose code is executed unless the compiled network is in the cache.
+        jobs: as in :meth:`accel.Network.build`. The key does not contain it.
 
     Raises:
         AccelError: as :meth:`accel.Network.build`, and :func:`~accel.rewriting.rules_file.load_rules`.
@@ -43,10 +44,10 @@ def build_or_read(
 
     def build() -> NetworkProgram:
         if rules is None:
-            return network.build(on, **options)
+            return network.build(on, jobs=jobs, **options)
         from accel.rewriting.rules_file import load_rules  # reading a network needs no rules
 
-        return network.build(on, rules=load_rules(rules), **options)
+        return network.build(on, rules=load_rules(rules), jobs=jobs, **options)
 
     cache = result_cache()
     if cache is None:

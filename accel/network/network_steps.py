@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
+from accel.base.forked_tasks import run_tasks
 from accel.base.records import replace
 from accel.core.config import Config
 from accel.graph.graph import Graph
@@ -25,22 +26,32 @@ class BuiltSteps(TypedDict):
 
 
 def build_steps(
-    graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool = False
+    graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool = False, jobs: int = 1
 ) -> BuiltSteps:
-    """Group the machine's parts into chains, and compile them."""
+    """Group the machine's parts into chains, and compile them in several processes."""
     groups, needed, partition = _group_parts(graph, parts, config, keep=keep)
-    steps: list[Chain | NetworkPart] = []
-    choices: list[LayoutChoice] = []
-    for group, needed_outside in zip(groups, needed, strict=True):
-        if not any(part.on_machine for part in group):
-            steps += group
-            continue
+    numbers = [n for n, group in enumerate(groups) if any(part.on_machine for part in group)]
+
+    def build(number: int) -> tuple[Chain, Sequence[LayoutChoice]]:
+        group, needed_outside = groups[numbers[number]], needed[numbers[number]]
         explained = [_as_alias(part) if part.fused.output in partition.aliases else part for part in group]
         copied = find_aliases(graph, explained, needed_outside, config).copied
-        compiled, group_choices = assign_layouts(graph, explained, needed_outside, config, copied=copied)
-        choices += group_choices
-        steps.append(build_chain(graph, compiled, needed_outside, config))
-    return BuiltSteps(steps=tuple(steps), arrangements=tuple(choices), partition=partition.summary)
+        compiled, choices = assign_layouts(graph, explained, needed_outside, config, copied=copied)
+        own_jobs = jobs if len(numbers) == 1 else 1
+        return build_chain(graph, compiled, needed_outside, config, own_jobs), choices
+
+    built = run_tasks(build, len(numbers), jobs)
+    steps: list[Chain | NetworkPart] = []
+    arrangements: list[LayoutChoice] = []
+    for number, group in enumerate(groups):
+        if number not in numbers:
+            steps += group
+            continue
+        at = numbers.index(number)
+        chain, choices = built[at] if at in built else build(at)
+        steps.append(chain)
+        arrangements += choices
+    return BuiltSteps(steps=tuple(steps), arrangements=tuple(arrangements), partition=partition.summary)
 
 
 def _group_parts(

@@ -1,8 +1,10 @@
 """Placement: which nodes the machine executes, which the host, and why."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from accel.base.errors import GraphError, ScheduleError, ShapeError
+from accel.base.forked_tasks import run_tasks
 from accel.compiler.mappings.mapped_build import compile_mapped
 from accel.compiler.mappings.mapping_choice import MappingChoice
 from accel.compiler.ops.quantized_layers import Quantized
@@ -28,6 +30,22 @@ class _LayerCompiler:
         self._graph, self._machine, self._measure, self._records = graph, machine, measure, records
         self._known: list[tuple[LoweredLayer, Program, int]] = []
 
+    def prepare(self, layers: Sequence[LoweredLayer], jobs: int) -> None:
+        """Compile layers of different forms in several processes."""
+        distinct: list[LoweredLayer] = []
+        for layer in layers:
+            if not any(self._has_form_of(layer, other) for other in distinct):
+                distinct.append(layer)
+
+        def compile_one(number: int) -> tuple[Program, int] | None:
+            with suppress(NotOnMachine):
+                return self._compile(distinct[number])
+            return None
+
+        for number, compiled in sorted(run_tasks(compile_one, len(distinct), jobs).items()):
+            if compiled is not None:
+                self._known.append((distinct[number], *compiled))
+
     def program(self, layer: LoweredLayer) -> tuple[Program, int]:
         """Return a program, which equal layers share, and its cycles in isolation."""
         is_packed = host_packs_data(self._graph, layer)
@@ -35,6 +53,11 @@ class _LayerCompiler:
             is_equal = (other.operator, other.parameters) == (layer.operator, layer.parameters)
             if is_equal and host_packs_data(self._graph, other) == is_packed:
                 return program, cycles
+        program, cycles = self._compile(layer)
+        self._known.append((layer, program, cycles))
+        return program, cycles
+
+    def _compile(self, layer: LoweredLayer) -> tuple[Program, int]:
         machine = self._machine
         try:
             choice = choose_layer_mapping(self._graph, layer, machine.config)
@@ -49,33 +72,29 @@ class _LayerCompiler:
         best = choice.candidates[0]
         cycles = round(best.prediction.cycles) if best.simulated_cycles is None else best.simulated_cycles
         tuned = None if self._records is None else self._tuned(self._records, layer, choice, program)
-        if tuned is not None:
-            program, cycles = tuned
-        self._known.append((layer, program, cycles))
-        return program, cycles
+        return (program, cycles) if tuned is None else tuned
 
     def _of_equal_form(self, layer: LoweredLayer, mapping: str, schedule: Schedule) -> Image | None:
-        """Return the program of a known layer whose instructions differ in SETs only.
-
-        Such a layer has a bias and the same schedule. Without a bias, constants contain the scales.
-        """
-        quantized = layer.parameters.get("quantized")
-        if not isinstance(quantized, Quantized) or not layer.parameters.get("bias"):
-            return None
-        steps, form = list(schedule.steps), quantized.form
+        """Return the program of a known layer whose instructions differ in SETs only."""
+        steps = list(schedule.steps)
         for other, program, _ in self._known:
-            known = other.parameters.get("quantized")
-            if (
-                (other.operator, {**other.parameters, "quantized": quantized})
-                == (layer.operator, layer.parameters)
-                and isinstance(known, Quantized)
-                and known.form == form
-                and program.mapping == mapping
-                and program.source is not None
-                and program.source.schedule == steps
-            ):
+            has_steps = program.source is not None and program.source.schedule == steps
+            if has_steps and program.mapping == mapping and self._has_form_of(layer, other):
                 return program
         return None
+
+    def _has_form_of(self, layer: LoweredLayer, other: LoweredLayer) -> bool:
+        """Whether instructions of equal schedules differ in SETs only.
+
+        Layers without a bias must be equal, since constants contain their scales.
+        """
+        own, others = dict(layer.parameters), dict(other.parameters)
+        if own.get("bias"):
+            for parameters in (own, others):
+                quantized = parameters.get("quantized")
+                if isinstance(quantized, Quantized):
+                    parameters["quantized"] = quantized.form
+        return (layer.operator, own) == (other.operator, others)
 
     def _tuned(
         self, records: Records, layer: LoweredLayer, choice: MappingChoice, program: Program
@@ -100,10 +119,13 @@ def place(
     approximate: bool = False,
     measure: int | None = None,
     records: Records | None = None,
+    jobs: int = 1,
 ) -> tuple[tuple[NetworkPart, ...], tuple[FusionChoice, ...]]:
     """Choose an alternative of each group, and compile its layers. Parts are in an order of execution.
 
-    ``records`` are those of ``tuned`` of :meth:`accel.Network.build`.
+    Args:
+        records: those of ``tuned`` of :meth:`accel.Network.build`.
+        jobs: processes.
     """
     if not machine.config.post:
         raise GraphError(
@@ -112,6 +134,10 @@ def place(
         )
     chooser = FusionChooser(graph, machine.config, approximate=approximate)
     compiler = _LayerCompiler(graph, machine, measure, records)
+    if jobs > 1:
+        chooser.search_plans(groups, jobs)
+        options = [option for group in groups for option in chooser.choose(group)[0]]
+        compiler.prepare([option.layer for option in options if option.layer is not None], jobs)
     parts: dict[str, NetworkPart] = {}
     choices: dict[str, FusionChoice] = {}
     for group in groups:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Hashable, Mapping
-from functools import lru_cache
 from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
@@ -125,7 +124,17 @@ class Planner(Struct, Generic[ShapeT, PlanT], frozen=True, kw_only=True):
         return {side.key: getattr(plan, side.attribute) * side.block_elements(config) for side in self.sides}
 
 
-@lru_cache(maxsize=1 << 10)
+PlanKey = tuple[Callable[..., Any], Hashable, Config, int | None, frozenset[tuple[str, int]], bool]
+"""The planner's ``find`` and its arguments."""
+_MAX_KNOWN = 1 << 10
+_known: dict[PlanKey, tuple[Candidate[Any], ...]] = {}
+
+
+def known_plans() -> dict[PlanKey, tuple[Candidate[Any], ...]]:
+    """Return all candidates that this process has found, the oldest first. Callers may change it."""
+    return _known
+
+
 def _find(
     planner: Planner[Any, Any],
     shape: Hashable,
@@ -134,20 +143,29 @@ def _find(
     fixed: frozenset[tuple[str, int]],
     quick: bool,
 ) -> tuple[Candidate[Any], ...]:
-    """Cache candidates in memory, because networks repeat layers, and on disk, because users compile again.
+    """Keep candidates in memory, because networks repeat layers, and on disk, because users compile again.
     Quick searches cover many machines, and stay in memory."""
-    cache = None if quick else result_cache()
-    if cache is None or planner.plan_type is None:
-        return tuple(planner.find(shape, config, threads, dict(fixed), quick))
-    key = cache_key(
-        f"{planner.find.__module__}.{planner.find.__qualname__}",
-        repr(shape),
-        json.dumps(config.to_dict(), sort_keys=True),
-        repr((threads, sorted(fixed))),
-    )
-    content = cache.read(PLAN_KIND, key)
-    if content is None:
-        found = tuple(planner.find(shape, config, threads, dict(fixed), quick))
-        cache.write(PLAN_KIND, key, candidates_to_json(found))
+    known = planner.find, shape, config, threads, fixed, quick
+    found = _known.get(known)
+    if found is not None:
         return found
-    return candidates_from_json(content, planner.plan_type)
+    cache = None if quick or planner.plan_type is None else result_cache()
+    if cache is None or planner.plan_type is None:
+        found = tuple(planner.find(shape, config, threads, dict(fixed), quick))
+    else:
+        key = cache_key(
+            f"{planner.find.__module__}.{planner.find.__qualname__}",
+            repr(shape),
+            json.dumps(config.to_dict(), sort_keys=True),
+            repr((threads, sorted(fixed))),
+        )
+        content = cache.read(PLAN_KIND, key)
+        if content is None:
+            found = tuple(planner.find(shape, config, threads, dict(fixed), quick))
+            cache.write(PLAN_KIND, key, candidates_to_json(found))
+        else:
+            found = candidates_from_json(content, planner.plan_type)
+    if len(_known) >= _MAX_KNOWN:
+        del _known[next(iter(_known))]
+    _known[known] = found
+    return found

@@ -23,9 +23,9 @@ VTA = machine("vta-int8")
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ResultCache]:
     """An empty cache, also in memory."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
-    planner._find.cache_clear()
+    planner.known_plans().clear()
     yield ResultCache(tmp_path / "cache")
-    planner._find.cache_clear()
+    planner.known_plans().clear()
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_compiling_again_is_reading(cache: ResultCache, counts: Counter[str]) ->
     assert counts["lower"] > 0
     assert counts["compile_mapped"] > 0
     counts.clear()
-    planner._find.cache_clear()
+    planner.known_plans().clear()
     again = build_or_read(digits_network(), VTA)
     assert counts == Counter()
     assert network_bytes(again) == network_bytes(first)
@@ -66,7 +66,7 @@ def test_plans_are_read_where_only_the_network_has_changed(cache: ResultCache, c
     first = digits_network().build(VTA)
     assert counts["predict"] > 0
     counts.clear()
-    planner._find.cache_clear()
+    planner.known_plans().clear()
     again = digits_network().build(VTA)
     assert counts["predict"] == 0
     assert network_bytes(again) == network_bytes(first)
@@ -75,7 +75,7 @@ def test_plans_are_read_where_only_the_network_has_changed(cache: ResultCache, c
 def test_candidates_are_the_same_to_the_last_bit(cache: ResultCache) -> None:
     workload = gemm(200, 72, 136, shift=7)
     found = find_candidates(workload, machine("vta").config)
-    planner._find.cache_clear()
+    planner.known_plans().clear()
     read = find_candidates(workload, machine("vta").config)
     assert read == found
     assert [repr(one) for one in read] == [repr(one) for one in found]

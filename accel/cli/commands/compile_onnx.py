@@ -6,6 +6,7 @@ from accel.base.run_choices import MAX_BATCH
 from accel.cli.command_groups import runs
 from accel.cli.declared_options import (
     config_option,
+    jobs_option,
     json_option,
     rewrite_options,
     set_option,
@@ -50,6 +51,7 @@ from accel.network.model_files import DEFAULT_MACHINE
     type=click.Path(path_type=Path),
     help="Write the model with cycles and placement of each node as metadata, which Netron shows.",
 )
+@jobs_option
 @click.option(
     "-o",
     "--output",

@@ -1,0 +1,72 @@
+import os
+import sys
+import time
+
+import pytest
+
+from accel.base.forked_tasks import run_tasks
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="other platforms have one process")
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_every_task_has_a_result(jobs: int, count: int, *, at_once: bool) -> None:
+    assert run_tasks(lambda n: n * n, count, jobs, at_once=at_once) == {n: n * n for n in range(count)}
+
+
+def slow_process(number: int) -> int:
+    time.sleep(0.03)
+    return os.getpid()
+
+
+@linux
+def test_long_tasks_run_in_several_processes() -> None:
+    processes = run_tasks(slow_process, 12, 3)
+    assert set(processes) == set(range(12))
+    assert len(set(processes.values())) == 3
+    assert processes[0] == processes[1] == os.getpid()
+
+
+def test_short_tasks_run_in_this_process() -> None:
+    assert set(run_tasks(lambda n: os.getpid(), 100, 4).values()) == {os.getpid()}
+
+
+@linux
+def test_results_of_failed_processes_are_missing() -> None:
+    own = os.getpid()
+
+    def fail(number: int) -> int:
+        time.sleep(0.02)
+        if os.getpid() != own:
+            raise ValueError(number)
+        return number
+
+    found = run_tasks(fail, 6, 2, at_once=True)
+    assert found.items() <= {n: n for n in range(6)}.items()
+    assert len(found) < 6
+
+
+@linux
+def test_results_that_cannot_be_sent_are_missing() -> None:
+    def unsendable(number: int) -> object:
+        time.sleep(0.02)
+        return lambda: number
+
+    assert 0 < len(run_tasks(unsendable, 6, 2, at_once=True)) < 6
+
+
+def test_an_error_of_this_process_ends_the_others() -> None:
+    own = os.getpid()
+
+    def fail(number: int) -> int:
+        if os.getpid() == own:
+            raise ValueError("own")
+        time.sleep(60)
+        return number
+
+    begin = time.monotonic()
+    with pytest.raises(ValueError, match="own"):
+        run_tasks(fail, 3, 2, at_once=True)
+    assert time.monotonic() - begin < 30
