@@ -1,5 +1,6 @@
 """Groups of commands."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -39,13 +40,21 @@ class Entry:
     summary: str
 
 
-def runs(place: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that executes ``module:name``, imported only then."""
+def runs(place: str, *, multiplies: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that executes ``module:name``, imported only then.
+
+    Args:
+        multiplies: whether numpy may multiply large matrices. Otherwise its library gets one thread, unless
+            the user has set a number: further threads wait actively for work, which costs 0.1 s of processor
+            time.
+    """
 
     def decorate(declared: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(declared)
         def execute(*arguments: Any, **values: Any) -> Any:
             module, _, attribute = place.partition(":")
+            if not multiplies:
+                os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported
             with ended_by_interrupt():
                 function = getattr(import_module(module), attribute)
             return function(*arguments, **values)

@@ -13,13 +13,10 @@ from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.network.function_parts import with_reasons
 from accel.network.graph_preparation import PreparedGraph, prepare_graph
-from accel.network.graph_rewriting import rewrite_graph
 from accel.network.network_program import NetworkProgram
 from accel.network.network_steps import build_steps
 from accel.network.placement import check_strict, place
-from accel.network.rewrite_comparison import faster_network
 from accel.rewriting.rule import Rule
-from accel.rewriting.rules import RULES
 from accel.rewriting.search_result import SearchLimits, SearchResult
 from accel.run.measured_plans import simulated_cycles
 from accel.run.tuning_records import load_records
@@ -53,6 +50,9 @@ def build_network(
         raise GraphError("rules are given and rewrite is 'none'; another search must apply them")
     found: SearchResult | None = None
     if rules or rewrite in SEARCHES_BY_COST:
+        from accel.network.graph_rewriting import rewrite_graph  # most networks need no search
+        from accel.rewriting.rules import RULES
+
         found = rewrite_graph(
             graph,
             target.config,
@@ -97,6 +97,8 @@ def build_network(
     if found is None:
         program = compile_graph(graph)
     elif rewrite in SEARCHES_BY_COST:
+        from accel.network.rewrite_comparison import faster_network
+
         program = faster_network(graph, found, rules, compile_graph)
     else:
         program = replace(compile_graph(found.graph), rewriting=found)

@@ -9,7 +9,7 @@ import pytest
 
 from accel.base.result_cache import VARIABLE
 from accel.formats.onnx_export import export_onnx
-from accel.network import network_build
+from accel.network import graph_rewriting
 from tests.cli.conftest import Shell
 from tests.network.networks import residual_network
 
@@ -131,13 +131,13 @@ def test_a_search_is_kept_in_the_cache(
     rules = session.folder / "rules.py"
     rules.write_text("RULES = []\n")
     searches: list[str] = []
-    search = network_build.rewrite_graph
+    search = graph_rewriting.rewrite_graph
 
     def counted(*arguments: Any, **options: Any) -> Any:
         searches.append(options["search"])
         return search(*arguments, **options)
 
-    monkeypatch.setattr(network_build, "rewrite_graph", counted)
+    monkeypatch.setattr(graph_rewriting, "rewrite_graph", counted)
     options = ("--rewrite", "backtrack", "--rules", "rules.py")
     first = _compiled(session, *options)["rewriting"]
     content = (session.folder / "net.accel").read_bytes()

@@ -10,7 +10,7 @@ from accel.cli.declared_options import json_option
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The program file.")
 @json_option
-@runs("accel.cli.asm:asm")
+@runs("accel.cli.asm:asm", multiplies=False)
 def asm() -> None:
     """Assemble a text into a program file.
 

@@ -17,7 +17,7 @@ from accel.cli.declared_options import json_option, set_option
     help="Write the proof of one program as JSON, for the independent checker.",
 )
 @json_option
-@runs("accel.cli.check:check")
+@runs("accel.cli.check:check", multiplies=False)
 def check() -> None:
     """Prove that a program neither deadlocks nor races.
 

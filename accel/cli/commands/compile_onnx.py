@@ -59,7 +59,7 @@ from accel.network.model_files import DEFAULT_MACHINE
     help="The network's file.  [default: MODEL.accel]",
 )
 @json_option
-@runs("accel.cli.repeated_compilation:compile_onnx")
+@runs("accel.cli.repeated_compilation:compile_onnx", multiplies=False)
 def compile_onnx() -> None:
     """Compile a network from an ONNX model (QOperator or QDQ) or a TensorFlow Lite model (.tflite).
 

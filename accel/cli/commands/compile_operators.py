@@ -81,7 +81,7 @@ def _shared_options(config: str) -> list[click.Parameter]:
     return shared.params
 
 
-@runs("accel.cli.compile:compile_operator")
+@runs("accel.cli.compile:compile_operator", multiplies=False)
 def _compile(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
     raise NotImplementedError
 

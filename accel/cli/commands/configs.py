@@ -14,7 +14,7 @@ from accel.cli.declared_options import json_option, set_option
     "--area", is_flag=True, help="Print the predicted resources on an ECP5, and the errors of the prediction."
 )
 @json_option
-@runs("accel.cli.configs:configs")
+@runs("accel.cli.configs:configs", multiplies=False)
 def configs() -> None:
     """List the machines, or every field of one.
 

@@ -14,7 +14,7 @@ from accel.cli.command_groups import runs
     metavar="N",
     help="List the first N micro-ops of each GEMM and ALU, with loops expanded.",
 )
-@runs("accel.cli.disasm:disasm")
+@runs("accel.cli.disasm:disasm", multiplies=False)
 def disasm() -> None:
     """List a program as text that 'accel asm' reads back.
 

@@ -8,7 +8,7 @@ from accel.cli.declared_options import config_option, set_option
 @config_option("vta")
 @set_option("geometry or timing")
 @click.option("--c", "as_c", is_flag=True, help="Print a C header instead.")
-@runs("accel.cli.isa:isa")
+@runs("accel.cli.isa:isa", multiplies=False)
 def isa() -> None:
     """Print the instruction set manual.
 

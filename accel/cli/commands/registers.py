@@ -5,7 +5,7 @@ from accel.cli.command_groups import runs
 
 @click.command()
 @click.option("--c", "as_c", is_flag=True, help="Print a C header instead.")
-@runs("accel.cli.registers:registers")
+@runs("accel.cli.registers:registers", multiplies=False)
 def registers() -> None:
     """Print the manual of the control registers.
 

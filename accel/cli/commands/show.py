@@ -14,7 +14,7 @@ from accel.cli.declared_options import choice_option
     (*PROGRAM_STAGES, *NETWORK_STAGES),
     "The stage.  [default: tensorized; for a network, placed]",
 )
-@runs("accel.cli.show:show")
+@runs("accel.cli.show:show", multiplies=False)
 def show() -> None:
     """Show a program at one stage of its compilation.
 

@@ -22,7 +22,7 @@ from accel.cli.declared_options import config_option, json_option, set_option
     "--aresetn", is_flag=True, help="Name clock and reset as in AXI: aclk and aresetn (active low)."
 )
 @json_option
-@runs("accel.cli.verilog:verilog")
+@runs("accel.cli.verilog:verilog", multiplies=False)
 def verilog() -> None:
     """Write the core as Verilog, for simulation and synthesis.
 
