@@ -1,16 +1,19 @@
 """The part of DRAM that a program both writes and reads."""
 
-from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from accel.base.fast_unique import distinct
 from accel.core.config import Config
-from accel.core.instruction_access import DramRows, dram_rows
+from accel.core.instruction_access import dram_rows
 from accel.core.isa import Instruction, Load
 from accel.core.program_conflicts import Accesses, Numbers
+
+_ROWS_AT_ONCE = 1 << 17
+"""Rows whose segments are found together."""
 
 
 class SharedDram:
@@ -26,54 +29,62 @@ class SharedDram:
         config: Config,
         program_span: tuple[int, int] | None = None,
     ) -> None:
-        self._rows: dict[int, DramRows] = {}
-        self._writers: set[int] = set()
-        read: list[DramRows] = []
-        written: list[DramRows] = []
-        for index, instruction in enumerate(instructions):
-            rows = dram_rows(instruction, config)
-            if rows is not None:
-                self._rows[index] = rows
-                if isinstance(instruction, Load):
-                    read.append(rows)
-                else:
-                    self._writers.add(index)
-                    written.append(rows)
-        reads, writes = _all_bounds(read), _all_bounds(written)
+        found = [
+            (n, rows) for n, one in enumerate(instructions) if (rows := dram_rows(one, config)) is not None
+        ]
+        self._places = np.array([n for n, _ in found], dtype=np.intp)
+        """Instructions that access DRAM. The following have an element for each."""
+        self._rows = np.array([rows for _, rows in found], dtype=np.int64).reshape(-1, 4)
+        is_solid = (self._rows[:, 3] == self._rows[:, 2]) | (self._rows[:, 1] == 1)
+        self._rows[is_solid, 2] *= self._rows[is_solid, 1]
+        self._rows[is_solid, 1] = 1
+        self._writes = np.array([not isinstance(instructions[n], Load) for n, _ in found], dtype=np.bool_)
+        bounds, wrote = _row_bounds(self._rows), np.repeat(self._writes, self._rows[:, 1])
+        reads, writes = bounds[~wrote], bounds[wrote]
         if program_span is not None:
-            reads.append(np.array([program_span], dtype=np.int64))
+            reads = np.concatenate([reads, np.array([program_span], dtype=np.int64)])
         shared = _intersect(_union(reads), _union(writes))
         self._bounds = np.zeros(0, dtype=np.int64)
         if len(shared):
-            everything = np.concatenate([*reads, *writes])
+            everything = np.concatenate([reads, writes])
             near = everything[_overlapping(everything, shared)]
             self._bounds = distinct(near)
-        self._bound_list = self._bounds.tolist()
         self.segments = max(0, len(self._bounds) - 1)
-        self.program = self._of_bounds(np.array([program_span])) if program_span and self.segments else None
+        self.program: npt.NDArray[np.intp] | None = None
+        if program_span and self.segments:
+            (self.program,) = self._of_bounds(np.array([program_span]), np.array([1]))
 
     def elements(self, index: int) -> npt.NDArray[np.intp] | None:
-        rows = self._rows.get(index)
-        if rows is None or not self.segments:
-            return None
-        if rows.stride == rows.row_bytes or rows.rows == 1:
-            stop = rows.start + rows.rows * rows.row_bytes
-            first = bisect_left(self._bound_list, rows.start)
-            last = min(bisect_left(self._bound_list, stop), self.segments)
-            return np.arange(first, last, dtype=np.intp) if first < last else None
-        found = self._of_bounds(_row_bounds(rows))
-        return found if len(found) else None
+        return self._sets.get(index)
+
+    @cached_property
+    def _sets(self) -> dict[int, npt.NDArray[np.intp]]:
+        """The segments of each instruction that has any."""
+        found: dict[int, npt.NDArray[np.intp]] = {}
+        if not self.segments:
+            return found
+        ends = np.cumsum(self._rows[:, 1])
+        begin = 0
+        while begin < len(ends):
+            before = int(ends[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(ends, before + _ROWS_AT_ONCE, side="right")))
+            rows = self._rows[begin:end]
+            sets = self._of_bounds(_row_bounds(rows), rows[:, 1])
+            found |= {
+                n: one for n, one in zip(self._places[begin:end].tolist(), sets, strict=True) if len(one)
+            }
+            begin = end
+        return found
 
     def accesses(self, places: npt.NDArray[np.intp]) -> tuple[Accesses, list[Numbers]]:
         """Return accesses and the segments of each set. ``places`` index the given instructions."""
-        sets: list[npt.NDArray[np.intp]] = []
+        used = [index for index in distinct(places).tolist() if index in self._sets]
+        sets = [self._sets[index] for index in used]
         which = np.full(int(places.max(initial=-1)) + 1, -1, dtype=np.int32)
+        which[used] = np.arange(len(used))
         writes = np.zeros(len(which), dtype=np.bool_)
-        for index in distinct(places).tolist():
-            elements = self.elements(index)
-            if elements is not None:
-                which[index], writes[index] = len(sets), index in self._writers
-                sets.append(elements)
+        known = self._places < len(writes)
+        writes[self._places[known]] = self._writes[known]
         instructions = np.flatnonzero(which[places] >= 0).astype(np.int32)
         at = places[instructions]
         accesses = Accesses(sets, instructions, writes[at], which[at])
@@ -83,40 +94,35 @@ class SharedDram:
         """Return first and last byte."""
         return int(self._bounds[segment]), int(self._bounds[segment + 1]) - 1
 
-    def _of_bounds(self, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """Return the segments of ascending rows, in time proportional to the result."""
+    def _of_bounds(
+        self, bounds: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+    ) -> list[npt.NDArray[np.intp]]:
+        """Return the segments of accesses with ``counts`` ascending rows each, in time proportional to the
+        result."""
         first = np.searchsorted(self._bounds, bounds[:, 0])
         last = np.minimum(np.searchsorted(self._bounds, bounds[:, 1]), self.segments)
-        first[1:] = np.maximum(first[1:], np.maximum.accumulate(last)[:-1])
-        counts = np.maximum(last - first, 0)
         begins = np.cumsum(counts) - counts
-        return np.repeat(first - begins, counts) + np.arange(int(counts.sum()), dtype=np.intp)
+        follows = np.ones(len(bounds), dtype=np.bool_)
+        follows[begins] = False
+        (later,) = np.nonzero(follows)
+        first[later] = np.maximum(first[later], last[later - 1])  # rows may overlap
+        sizes = np.maximum(last - first, 0)
+        offsets = np.cumsum(sizes) - sizes
+        segments = np.repeat(first - offsets, sizes) + np.arange(int(sizes.sum()), dtype=np.intp)
+        return np.split(segments, offsets[begins[1:]])
 
 
-def _row_bounds(rows: DramRows) -> npt.NDArray[np.int64]:
-    if rows.stride == rows.row_bytes or rows.rows == 1:
-        return np.array([[rows.start, rows.start + rows.rows * rows.row_bytes]], dtype=np.int64)
-    bounds = np.empty((rows.rows, 2), dtype=np.int64)
-    bounds[:, 0] = rows.start + np.arange(rows.rows, dtype=np.int64) * rows.stride
-    np.add(bounds[:, 0], rows.row_bytes, out=bounds[:, 1])
-    return bounds
+def _row_bounds(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return first byte and end of each row of each access, which are ``DramRows``."""
+    start, counts, row_bytes, stride = rows.T
+    number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    begins = np.repeat(start, counts) + number * np.repeat(stride, counts)
+    return np.stack([begins, begins + np.repeat(row_bytes, counts)], axis=1)
 
 
-def _all_bounds(every: Sequence[DramRows]) -> list[npt.NDArray[np.int64]]:
-    solid = [rows.stride == rows.row_bytes or rows.rows == 1 for rows in every]
-    parts = [_row_bounds(rows) for rows, one in zip(every, solid, strict=True) if not one]
-    whole = [
-        (rows.start, rows.start + rows.rows * rows.row_bytes)
-        for rows, one in zip(every, solid, strict=True)
-        if one
-    ]
-    return [*parts, np.array(whole, dtype=np.int64)] if whole else parts
-
-
-def _union(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    if not parts:
-        return np.zeros((0, 2), dtype=np.int64)
-    bounds = np.concatenate(parts)
+def _union(bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    if not len(bounds):
+        return bounds
     bounds = bounds[np.argsort(bounds[:, 0], kind="stable")]
     reach = np.maximum.accumulate(bounds[:, 1])
     fresh = np.flatnonzero(np.concatenate([[True], bounds[1:, 0] > reach[:-1]]))

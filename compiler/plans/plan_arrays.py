@@ -17,7 +17,8 @@ def ceil_div(dividend: IntArray | int, divisor: IntArray | int) -> IntArray:
     Arrays hold integers of at most 2**52, see :func:`divide`.
     """
     if isinstance(divisor, np.ndarray):
-        return np.asarray(np.ceil(dividend / divisor)).astype(np.int64)
+        quotient = np.asarray(dividend / divisor)
+        return np.ceil(quotient, out=quotient).astype(np.int64)
     return np.asarray(-(-dividend // divisor))
 
 

@@ -59,7 +59,14 @@ class PlanTable(NamedTuple):
         """Return flat arrays. Table and mask may broadcast."""
         shape = np.broadcast_shapes(chosen.shape, *(array.shape for array in self))
         positions = np.nonzero(np.broadcast_to(chosen, shape))
-        return PlanTable(*(np.broadcast_to(array, shape)[positions] for array in self))
+
+        def selected(array: IntArray) -> IntArray:
+            axes = [axis for axis in range(-array.ndim, 0) if array.shape[axis] > 1]
+            if len(axes) == 1:  # one index is faster than several
+                return np.asarray(array.reshape(-1).take(positions[axes[0]]))
+            return np.asarray(np.broadcast_to(array, shape)[positions])
+
+        return PlanTable(*map(selected, self))
 
     def to_rows(self) -> list[tuple[int, ...]]:
         return list(zip(*(array.tolist() for array in self), strict=True))
