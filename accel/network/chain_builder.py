@@ -155,10 +155,11 @@ class _ChainBuilder:
         assert part.program is not None
         memory, element = self._memory, self._config.out_element_bytes
         base = tensor.offset // element
-        stores = transfers_at(part.program, tensor.offset)
         found: int | None = None
         copied: dict[int, list[StorePiece]] = {}
-        for buffer in memory.copies_of(part):
+        buffers = memory.copies_of(part)
+        stores = transfers_at(part.program, tensor.offset) if buffers else {}
+        for buffer in buffers:
             found = memory.offset(buffer)
             assert found is not None
             for positions in memory.aliases.copies[buffer].positions[part.fused.output]:

@@ -24,6 +24,9 @@ _CONSTANT_SHIFT = 15
 """A constant c is the bias ``c << 15`` with the scale ``2**-15``: the operand's 9 bits round to zero."""
 _MAX_BIAS = 1 << 30
 _LINE_TOLERANCE = 1e-9
+_SLOPE_DISTANCES = (16, 64)
+_ROUNDING = 1e-3
+"""More than float32 can change a result before it is rounded to an integer."""
 
 
 class ClampedLinear(Struct, frozen=True, kw_only=True):
@@ -93,8 +96,8 @@ class _Columns:
         steps = np.diff(table, axis=0)
         falls, rises = (steps < 0).any(axis=0), (steps > 0).any(axis=0)
         self._signs = np.where(falls, -1, 1)
-        self._open: npt.NDArray[np.bool_] = np.asarray(~(falls & rises))
-        """Columns that are monotone and have no function yet."""
+        self._open: npt.NDArray[np.bool_] = ~(falls & rises) & _may_be_lines(values, table)
+        """Columns that may have a function, and have none yet. All are monotone."""
         self.found: list[ClampedLinear | None] = [None] * table.shape[1]
 
     def fit(self) -> None:
@@ -183,6 +186,24 @@ class _Columns:
             ends = least[row, step], most[row, step]
             for scale in (sum(ends) / 2, *ends):
                 self._try(at, _Pair(one, bias, np.array([scale], np.float32)))
+
+
+def _may_be_lines(values: _Integers, table: _Integers) -> npt.NDArray[np.bool_]:
+    """Return False for columns without a line within 1/2 of all results between the least and the greatest.
+
+    Two results y and z of values d apart bound a line's slope: it is from (z - y - 1) / d to (z - y + 1) / d.
+    """
+    is_between = (table > table.min(axis=0)) & (table < table.max(axis=0))
+    least, most = np.full(table.shape[1], -np.inf), np.full(table.shape[1], np.inf)
+    for distance in _SLOPE_DISTANCES:
+        if distance >= len(values):
+            continue
+        bounds = is_between[distance:] & is_between[:-distance]
+        rises, runs = table[distance:] - table[:-distance], (values[distance:] - values[:-distance])[:, None]
+        floors, ceilings = (rises - 1 - _ROUNDING) / runs, (rises + 1 + _ROUNDING) / runs
+        least = np.maximum(least, np.where(bounds, floors, -np.inf).max(axis=0))
+        most = np.minimum(most, np.where(bounds, ceilings, np.inf).min(axis=0))
+    return np.asarray(least <= most)
 
 
 def _scale_ranges(sums: _Floats, y: _Integers, low: int, high: int) -> tuple[_Floats, _Floats]:
