@@ -188,12 +188,16 @@ def test_the_folders_are_not_imported_by_their_bare_names() -> None:
 
 
 def test_data_is_never_executed() -> None:
-    """No module that runs what it reads, no call that runs text."""
+    """No module that runs what it reads, no call that runs text.
+
+    ``forked_tasks`` may, since it reads a pipe that only its own forked processes write.
+    """
     for name, path in MODULES.items():
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
-                assert not names & {"pickle", "marshal", "shelve", "dill", "cloudpickle", "runpy"}, name
+                found = names & {"pickle", "marshal", "shelve", "dill", "cloudpickle", "runpy"}
+                assert not found or (name, found) == ("accel.base.forked_tasks", {"pickle"}), name
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 runs_nothing = ast.unparse(node) == "exec('')"  # it resets CPython's state of interrupts
                 assert runs_nothing or node.func.id not in {"eval", "exec", "compile", "__import__"}, name
