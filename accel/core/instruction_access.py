@@ -264,6 +264,13 @@ class AccessSets:
         return LoopAccess(tuple(found), None)
 
 
+@lru_cache(maxsize=1)
+def access_sets(config: Config) -> AccessSets:
+    """Return the sets that this process has computed, because a chain repeats the instructions of its layers,
+    and its proof those of the chain."""
+    return AccessSets(config)
+
+
 def element_classes(
     sets: Sequence[Elements], classes: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:

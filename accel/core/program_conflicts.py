@@ -14,7 +14,7 @@ import numpy.typing as npt
 from accel.base.interned_sequence import Distinct
 from accel.core.config import Config
 from accel.core.fault_causes import NOTHING_SET
-from accel.core.instruction_access import AccessSets, Elements, Touch, index_count
+from accel.core.instruction_access import Elements, Touch, access_sets, index_count
 from accel.core.isa import Instruction, Loops, SetAcc, Transfer, Unit
 from accel.core.scratchpad_specs import UOP
 from accel.core.token_rules import WORKERS
@@ -86,7 +86,7 @@ def scratchpad_touches(
     The result is incomplete with more than ``max_indices`` indices.
     """
     found = Touches()
-    sets = AccessSets(config)
+    sets = access_sets(config)
     places_of = _positions_by_number(program.places, len(program.every))
     changing: list[int] = []
     """LOADs of micro-ops and SETs of taps, which change the meaning of later instructions."""

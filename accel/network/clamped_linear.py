@@ -68,7 +68,9 @@ def fit_channels(values: _Integers, table: _Integers, zero: int) -> tuple[Clampe
 
     For example, batch normalization and ReLU of 64 channels have the bounds 0 and 127.
     """
-    columns, places = np.unique(table, axis=1, return_inverse=True)
+    columns, places = np.asarray(table), np.zeros(1, dtype=np.intp)
+    if table.shape[1] != 1:  # unique is slow
+        columns, places = np.unique(table, axis=1, return_inverse=True)
     contiguous = np.ascontiguousarray(columns.astype(np.int64))
     fits = _fit(tuple(values.tolist()), contiguous.tobytes(), contiguous.shape, zero)
     return tuple(fits[place] for place in places.ravel().tolist())
