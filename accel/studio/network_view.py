@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from accel.base.errors import AccelError
+from accel.base.forked_tasks import default_jobs
 from accel.image.image import is_network
 from accel.network.network import read_network
 from accel.network.network_advice import advise_network
@@ -108,7 +109,7 @@ def _compiled(path: str, state: StudioState) -> tuple[NetworkProgram, _Runner]:
         if config is None:
             program = load_network(path).with_timing(state.settings)
         else:
-            program = read_network(path).build(config)
+            program = read_network(path).build(config, jobs=default_jobs())
         _CACHE.clear()
         _CACHE[key] = (
             program,
