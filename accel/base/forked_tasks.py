@@ -82,8 +82,10 @@ def _run(task: Callable[[int], ResultT], numbers: int) -> dict[int, ResultT]:
 
 def _forks(task: Callable[[int], ResultT], numbers: int, count: int) -> Iterator[tuple[int, int]]:
     """Yield processes, each with the end of a pipe for its results, as many as the system allows."""
+    opened: list[int] = []
     for _ in range(count):
         results, end = os.pipe()
+        opened.append(results)
         try:
             with warnings.catch_warnings():  # another thread may draw progress, which a child does not
                 warnings.simplefilter("ignore", DeprecationWarning)
@@ -93,6 +95,8 @@ def _forks(task: Callable[[int], ResultT], numbers: int, count: int) -> Iterator
             os.close(end)
             return
         if not child:
+            for one in opened:  # so that writing fails if the parent has been killed
+                os.close(one)
             _work(task, numbers, end)
         os.close(end)
         yield child, results

@@ -1,4 +1,6 @@
 import os
+import signal
+import subprocess
 import sys
 import time
 
@@ -55,6 +57,29 @@ def test_results_that_cannot_be_sent_are_missing() -> None:
         return lambda: number
 
     assert 0 < len(run_tasks(unsendable, 6, 2, at_once=True)) < 6
+
+
+KILLED = """
+import os, signal, time
+from accel.base.forked_tasks import run_tasks
+
+own = os.getpid()
+
+def task(number):
+    time.sleep(0.2)
+    if os.getpid() == own:
+        os.kill(own, signal.SIGKILL)
+    return bytes(1 << 20)
+
+run_tasks(task, 9, 4, at_once=True)
+"""
+
+
+@linux
+def test_forked_processes_end_after_a_killed_one() -> None:
+    """Each has standard output, so it closes after the last one."""
+    done = subprocess.run([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, timeout=30, check=False)
+    assert done.returncode == -signal.SIGKILL
 
 
 def test_an_error_of_this_process_ends_the_others() -> None:
