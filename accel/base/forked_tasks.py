@@ -1,7 +1,6 @@
-"""Tasks of one computation in several processes, which are forked from this one.
+"""Tasks of one computation in processes that are forked from this one.
 
-A forked process starts with this one's memory, so it starts at once and tasks need not be sent to it. Only
-results are sent back.
+A forked process starts at once, with this one's memory. So only results are sent.
 """
 
 import os
@@ -17,7 +16,7 @@ from typing import TypeVar
 ResultT = TypeVar("ResultT")
 
 _WORTH_SECONDS = 0.05
-"""Seconds of work that pay off a fork. The tasks of the first such time show how long the others take."""
+"""Seconds of work that pay off a fork."""
 _MAX_JOBS = 8
 """By default. More tasks seldom run at the same time."""
 _NUMBER_BYTES = 4
@@ -35,12 +34,12 @@ def run_tasks(
 ) -> dict[int, ResultT]:
     """Return ``task(number)`` by number, for numbers below ``count``.
 
-    If there is enough work, this process and ``jobs - 1`` others take one number after the other. Results of
-    a process that fails are missing. Platforms other than Linux have one process, because their libraries
-    need not survive a fork.
+    If the first tasks show that there is enough work, this process and ``jobs - 1`` others take one number
+    after the other. Results of a process that fails are missing. Other platforms than Linux have one process,
+    because their libraries need not survive a fork.
 
     Args:
-        at_once: do not wait for the first tasks to show how long the others take.
+        at_once: fork before the first task.
     """
     can_fork = jobs > 1 and sys.platform == "linux" and count <= _MAX_TASKS
     found: dict[int, ResultT] = {}
@@ -81,7 +80,7 @@ def _run(task: Callable[[int], ResultT], numbers: int) -> dict[int, ResultT]:
 
 
 def _forks(task: Callable[[int], ResultT], numbers: int, count: int) -> Iterator[tuple[int, int]]:
-    """Yield processes, each with the end of a pipe for its results, as many as the system allows."""
+    """Yield processes, as many as the system allows, with the pipes of their results."""
     opened: list[int] = []
     for _ in range(count):
         results, end = os.pipe()
@@ -103,7 +102,7 @@ def _forks(task: Callable[[int], ResultT], numbers: int, count: int) -> Iterator
 
 
 def _work(task: Callable[[int], ResultT], numbers: int, end: int) -> None:
-    """End this process after its tasks, without the cleanup and messages of the one it was forked from."""
+    """End this process after its tasks, without cleanup or message."""
     try:
         with suppress(BaseException), os.fdopen(end, "wb") as file:
             file.write(pickle.dumps(_run(task, numbers)))

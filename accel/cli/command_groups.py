@@ -44,9 +44,8 @@ def runs(place: str, *, multiplies: bool = True) -> Callable[[Callable[..., Any]
     """Return a decorator that executes ``module:name``, imported only then.
 
     Args:
-        multiplies: whether numpy may multiply large matrices. Otherwise its library gets one thread, unless
-            the user has set a number: further threads wait actively for work, which costs 0.1 s of processor
-            time.
+        multiplies: whether numpy multiplies large matrices. Otherwise OpenBLAS gets one thread, unless the
+            user has set a number. Others wait actively, 0.1 s of processor time.
     """
 
     def decorate(declared: Callable[..., Any]) -> Callable[..., Any]:

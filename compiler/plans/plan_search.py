@@ -33,8 +33,8 @@ resident."""
 _ESTIMATED_BEST = 128
 """Plans of any kind that are predicted in addition."""
 _MAX_ESTIMATE = 1.5
-"""Plans with estimates above this multiple of the least are not predicted. Of 410 searches, the plan predicted
-to be the fastest had at most 1.3 times the least."""
+"""Plans with estimates above this multiple of the least are not predicted. In 410 searches, the fastest had
+at most 1.3 times the least."""
 _PREDICTED_BEST = 40
 """Plans of any kind predicted with many steps, in addition to the best of each kind."""
 _REFINED_PLANS = 3
@@ -138,9 +138,9 @@ def _best_estimated(
         sizes = space.sizes(table)
         cycles = estimate_cycles(sizes)
         near = np.flatnonzero(cycles <= cycles.min() * _MAX_ESTIMATE)
-        table, instructions = table.take(near), sizes.instructions()[near]
-        best = _best_of_each_kind(table, cycles[near], instructions, per_kind, overall)
-        found.append(PlanTable.from_rows(list(dict.fromkeys(table.take(best).to_rows()))))
+        some = table.take(near)
+        best = _best_of_each_kind(some, cycles[near], sizes.instructions()[near], per_kind, overall)
+        found.append(PlanTable.from_rows(list(dict.fromkeys(some.take(best).to_rows()))))
     return found
 
 
