@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -31,12 +31,12 @@ def default_jobs() -> int:
 
 def run_tasks(
     task: Callable[[int], ResultT], count: int, jobs: int, *, at_once: bool = False
-) -> dict[int, ResultT]:
-    """Return ``task(number)`` by number, for numbers below ``count``.
+) -> list[ResultT]:
+    """Return ``task(number)`` for each number below ``count``.
 
     If the first tasks show that there is enough work, this process and ``jobs - 1`` others take one number
-    after the other. Results of a process that fails are missing. Other platforms than Linux have one process,
-    because their libraries need not survive a fork.
+    after the other. The tasks of a process that fails are done again in this one. Other platforms than Linux
+    have one process, because their libraries need not survive a fork.
 
     Args:
         at_once: fork before the first task.
@@ -48,23 +48,28 @@ def run_tasks(
         seconds, left = time.perf_counter() - begin, count - number
         is_worth = seconds > _WORTH_SECONDS and seconds / max(number, 1) * left > _WORTH_SECONDS
         if can_fork and left > 1 and (at_once or is_worth):
-            return found | _shared(task, range(number, count), min(jobs, left))
+            found |= _shared(task, range(number, count), min(jobs, left))
+            break
         found[number] = task(number)
-    return found
+    return [found[number] if number in found else task(number) for number in range(count)]
 
 
 def _shared(task: Callable[[int], ResultT], left: range, processes: int) -> dict[int, ResultT]:
+    """Return results by number, without those of processes that failed."""
     numbers, feed = os.pipe()
     os.write(feed, b"".join(number.to_bytes(_NUMBER_BYTES, "little") for number in left))
     os.close(feed)
-    children = list(_forks(task, numbers, processes - 1))
+    children: dict[int, int] = {}
+    """By process, the pipe of its results."""
     try:
+        for _ in range(processes - 1):
+            _fork(task, numbers, children)
         found = _run(task, numbers)
-        for _, results in children:
+        for results in children.values():
             found |= _received(results)
     finally:
         os.close(numbers)
-        for child, results in children:
+        for child, results in children.items():
             os.close(results)
             os.kill(child, signal.SIGKILL)  # it has ended, unless this process was interrupted
             os.waitpid(child, 0)
@@ -79,26 +84,23 @@ def _run(task: Callable[[int], ResultT], numbers: int) -> dict[int, ResultT]:
     return found
 
 
-def _forks(task: Callable[[int], ResultT], numbers: int, count: int) -> Iterator[tuple[int, int]]:
-    """Yield processes, as many as the system allows, with the pipes of their results."""
-    opened: list[int] = []
-    for _ in range(count):
-        results, end = os.pipe()
-        opened.append(results)
-        try:
-            with warnings.catch_warnings():  # another thread may draw progress, which a child does not
-                warnings.simplefilter("ignore", DeprecationWarning)
-                child = os.fork()
-        except OSError:
-            os.close(results)
-            os.close(end)
-            return
-        if not child:
-            for one in opened:  # so that writing fails if the parent has been killed
-                os.close(one)
-            _work(task, numbers, end)
+def _fork(task: Callable[[int], ResultT], numbers: int, children: dict[int, int]) -> None:
+    """Start a process and add it to ``children``, unless the system refuses."""
+    results, end = os.pipe()
+    try:
+        with warnings.catch_warnings():  # another thread may draw progress, which a child does not
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+    except OSError:
+        os.close(results)
         os.close(end)
-        yield child, results
+        return
+    if not child:
+        for one in (*children.values(), results):  # so that writing fails if the parent has been killed
+            os.close(one)
+        _work(task, numbers, end)
+    children[child] = results
+    os.close(end)
 
 
 def _work(task: Callable[[int], ResultT], numbers: int, end: int) -> None:

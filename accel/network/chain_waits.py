@@ -69,15 +69,11 @@ def insert_fastest_tokens(
         return run.cycles, np.diff(np.maximum.accumulate(last), prepend=0).tolist()
 
     strategies: dict[str, Mapping[int, int]] = {ONCE: waits, EACH: {}}
-    names = list(strategies)
-    tasks = run_tasks(
-        lambda n: simulate(strategies[names[n]]), 2, jobs if len(layers) > _MANY else 1, at_once=True
-    )
-    cycles, per_layer = {}, []
-    for number, name in enumerate(names):
-        cycles[name], of_layers = tasks[number] if number in tasks else simulate(strategies[name])
-        per_layer.append(of_layers)
-    pairs = list(zip(*per_layer, strict=True))
+    afters = list(strategies.values())
+    processes = jobs if len(layers) > _MANY else 1
+    simulated = run_tasks(lambda number: simulate(afters[number]), len(afters), processes, at_once=True)
+    cycles = {name: found for name, (found, _) in zip(strategies, simulated, strict=True)}
+    pairs = list(zip(*(of_layers for _, of_layers in simulated), strict=True))
     if sum(map(min, pairs)) < min(cycles.values()) * (1 - _MIN_GAIN):
         once_is_faster = [once <= each for once, each in pairs]
         strategies[MIXED] = {load: store for load, store in waits.items() if once_is_faster[layers[load]]}

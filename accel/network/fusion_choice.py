@@ -14,7 +14,7 @@ from msgspec import Struct
 from accel.base.errors import ScheduleError, ShapeError
 from accel.base.forked_tasks import run_tasks
 from accel.compiler.operators.default_schedule import planner_of
-from accel.compiler.plans.planner import PlanKey, known_plans
+from accel.compiler.plans.planner import PlanKey, known_plans, remember_plans
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.network.cost import ZERO_COST, Cost
@@ -102,8 +102,8 @@ class FusionChooser:
                 choose_layer_mapping(self._graph, distinct[number], self._config)
             return {key: plans for key, plans in known_plans().items() if key not in before}
 
-        for plans in run_tasks(search, len(distinct), jobs).values():
-            known_plans().update(plans)
+        for plans in run_tasks(search, len(distinct), jobs):
+            remember_plans(plans)
 
     def choose(self, group: FusionGroup) -> tuple[tuple[PlacementOption, ...], FusionChoice]:
         """Return the best alternative, in an order of execution, and a report."""

@@ -30,25 +30,24 @@ def build_steps(
 ) -> BuiltSteps:
     """Group the machine's parts into chains, and compile them in several processes."""
     groups, needed, partition = _group_parts(graph, parts, config, keep=keep)
-    numbers = [n for n, group in enumerate(groups) if any(part.on_machine for part in group)]
+    chained = [one for one in zip(groups, needed, strict=True) if _has_layers(one[0])]
 
     def build(number: int) -> tuple[Chain, Sequence[LayoutChoice]]:
-        group, needed_outside = groups[numbers[number]], needed[numbers[number]]
+        group, needed_outside = chained[number]
         explained = [_as_alias(part) if part.fused.output in partition.aliases else part for part in group]
         copied = find_aliases(graph, explained, needed_outside, config).copied
         compiled, choices = assign_layouts(graph, explained, needed_outside, config, copied=copied)
-        own_jobs = jobs if len(numbers) == 1 else 1
+        own_jobs = jobs if len(chained) == 1 else 1
         return build_chain(graph, compiled, needed_outside, config, own_jobs), choices
 
-    built = run_tasks(build, len(numbers), jobs)
+    built = iter(run_tasks(build, len(chained), jobs))
     steps: list[Chain | NetworkPart] = []
     arrangements: list[LayoutChoice] = []
-    for number, group in enumerate(groups):
-        if number not in numbers:
+    for group in groups:
+        if not _has_layers(group):
             steps += group
             continue
-        at = numbers.index(number)
-        chain, choices = built[at] if at in built else build(at)
+        chain, choices = next(built)
         steps.append(chain)
         arrangements += choices
     return BuiltSteps(steps=tuple(steps), arrangements=tuple(arrangements), partition=partition.summary)
@@ -67,12 +66,11 @@ def _group_parts(
         partition = partition_parts(graph, parts, config, aliases)
         groups: list[tuple[NetworkPart, ...]] = []
         for group in partition.groups:
-            on_machine = any(part.on_machine for part in group)
-            groups += split_into_chains(graph, group, config) if on_machine else [group]
+            groups += split_into_chains(graph, group, config) if _has_layers(group) else [group]
         needed = [_needed_outside(graph, groups, at, keep=keep) for at in range(len(groups))]
         failed: set[str] = set()
         for group, needed_outside in zip(groups, needed, strict=True):
-            if any(part.on_machine for part in group):
+            if _has_layers(group):
                 failed |= find_aliases(graph, group, needed_outside, config).failed
             else:
                 failed |= partition.aliases.intersection(part.fused.output for part in group)
@@ -80,6 +78,10 @@ def _group_parts(
             return groups, needed, partition if first is None else replace(partition, summary=first)
         first = first or replace(partition.summary, is_exact=False)
         aliases -= failed
+
+
+def _has_layers(group: Sequence[NetworkPart]) -> bool:
+    return any(part.on_machine for part in group)
 
 
 def _needed_outside(

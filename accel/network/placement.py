@@ -42,9 +42,9 @@ class _LayerCompiler:
                 return self._compile(distinct[number])
             return None
 
-        for number, compiled in sorted(run_tasks(compile_one, len(distinct), jobs).items()):
+        for layer, compiled in zip(distinct, run_tasks(compile_one, len(distinct), jobs), strict=True):
             if compiled is not None:
-                self._known.append((distinct[number], *compiled))
+                self._known.append((layer, *compiled))
 
     def program(self, layer: LoweredLayer) -> tuple[Program, int]:
         """Return a program, which equal layers share, and its cycles in isolation."""

@@ -33,13 +33,14 @@ class SharedDram:
             (n, rows) for n, one in enumerate(instructions) if (rows := dram_rows(one, config)) is not None
         ]
         self._places = np.array([n for n, _ in found], dtype=np.intp)
-        """Instructions that access DRAM. The following have an element for each."""
+        """Instructions that access DRAM. ``_rows`` and ``_writes`` have an entry for each."""
         self._rows = np.array([rows for _, rows in found], dtype=np.int64).reshape(-1, 4)
-        is_solid = (self._rows[:, 3] == self._rows[:, 2]) | (self._rows[:, 1] == 1)
-        self._rows[is_solid, 2] *= self._rows[is_solid, 1]
-        self._rows[is_solid, 1] = 1
+        _, counts, row_bytes, stride = self._rows.T
+        is_solid = (stride == row_bytes) | (counts == 1)
+        row_bytes[is_solid] *= counts[is_solid]
+        counts[is_solid] = 1
         self._writes = np.array([not isinstance(instructions[n], Load) for n, _ in found], dtype=np.bool_)
-        bounds, wrote = _row_bounds(self._rows), np.repeat(self._writes, self._rows[:, 1])
+        bounds, wrote = _row_bounds(self._rows), np.repeat(self._writes, counts)
         reads, writes = bounds[~wrote], bounds[wrote]
         if program_span is not None:
             reads = np.concatenate([reads, np.array([program_span], dtype=np.int64)])

@@ -22,16 +22,16 @@ from accel.base.interned_sequence import Distinct
 from accel.base.records import replace
 from accel.core.config import Config
 from accel.core.instruction_access import element_classes
-from accel.core.isa import Gemm, Instruction, Loops, Set, Transfer, Unit
+from accel.core.isa import TOKEN_FLAGS, Gemm, Instruction, Loops, Set, Transfer, Unit
 from accel.core.program_conflicts import Conflicts, Numbers, Order, rows_of, scratchpad_touches
 from accel.core.scratchpad_specs import UOP, scratchpads_of
 from accel.proof.shared_dram import SharedDram
 
 _OUTER_UNITS = (Unit.LOAD, Unit.STORE)
-_FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 _POP_PREV, _POP_NEXT, _PUSH_PREV, _PUSH_NEXT = (1 << n for n in range(4))
 _FLAGS_SET: list[dict[str, Any]] = [
-    {name: True for n, name in enumerate(_FLAGS) if flags >> n & 1} for flags in range(1 << len(_FLAGS))
+    {name: True for n, name in enumerate(TOKEN_FLAGS) if flags >> n & 1}
+    for flags in range(1 << len(TOKEN_FLAGS))
 ]
 """The fields of each combination of flags."""
 
@@ -227,11 +227,11 @@ class _IndirectWaits:
         flags = _flags(units, needed)
         every = [*program.every, Gemm()]
         numbers = np.insert(program.places, at, len(every) - 1)
-        keys, which = np.unique(numbers << len(_FLAGS) | flags, return_inverse=True)
-        mask = (1 << len(_FLAGS)) - 1
+        keys, which = np.unique(numbers << len(TOKEN_FLAGS) | flags, return_inverse=True)
+        mask = (1 << len(TOKEN_FLAGS)) - 1
         for key in keys.tolist():
             if key not in known:
-                one = every[key >> len(_FLAGS)]
+                one = every[key >> len(TOKEN_FLAGS)]
                 known[key] = replace(one, **_FLAGS_SET[key & mask]) if key & mask else one
         flagged = [known[key] for key in keys.tolist()]
         sources = np.insert(np.arange(len(program), dtype=np.int32), at, CARRIER)

@@ -131,8 +131,15 @@ _known: dict[PlanKey, tuple[Candidate[Any], ...]] = {}
 
 
 def known_plans() -> dict[PlanKey, tuple[Candidate[Any], ...]]:
-    """Return all candidates that this process has found, the oldest first. Callers may change it."""
+    """Return all candidates that this process has found, the oldest first."""
     return _known
+
+
+def remember_plans(plans: Mapping[PlanKey, tuple[Candidate[Any], ...]]) -> None:
+    """Add to :func:`known_plans`, and forget the oldest beyond a limit."""
+    _known.update(plans)
+    while len(_known) > _MAX_KNOWN:
+        del _known[next(iter(_known))]
 
 
 def _find(
@@ -143,29 +150,35 @@ def _find(
     fixed: frozenset[tuple[str, int]],
     quick: bool,
 ) -> tuple[Candidate[Any], ...]:
-    """Keep candidates in memory, because networks repeat layers, and on disk, because users compile again.
-    Quick searches cover many machines, and stay in memory."""
-    known = planner.find, shape, config, threads, fixed, quick
-    found = _known.get(known)
-    if found is not None:
-        return found
-    cache = None if quick or planner.plan_type is None else result_cache()
+    """Keep candidates in memory, because networks repeat layers."""
+    key = planner.find, shape, config, threads, fixed, quick
+    if key not in _known:
+        remember_plans({key: _search_or_read(planner, shape, config, threads, fixed, quick)})
+    return _known[key]
+
+
+def _search_or_read(
+    planner: Planner[Any, Any],
+    shape: Hashable,
+    config: Config,
+    threads: int | None,
+    fixed: frozenset[tuple[str, int]],
+    quick: bool,
+) -> tuple[Candidate[Any], ...]:
+    """Cache candidates on disk, because users compile again. Quick searches cover many machines, and stay in
+    memory."""
+    cache = None if quick else result_cache()
     if cache is None or planner.plan_type is None:
+        return tuple(planner.find(shape, config, threads, dict(fixed), quick))
+    key = cache_key(
+        f"{planner.find.__module__}.{planner.find.__qualname__}",
+        repr(shape),
+        json.dumps(config.to_dict(), sort_keys=True),
+        repr((threads, sorted(fixed))),
+    )
+    content = cache.read(PLAN_KIND, key)
+    if content is None:
         found = tuple(planner.find(shape, config, threads, dict(fixed), quick))
-    else:
-        key = cache_key(
-            f"{planner.find.__module__}.{planner.find.__qualname__}",
-            repr(shape),
-            json.dumps(config.to_dict(), sort_keys=True),
-            repr((threads, sorted(fixed))),
-        )
-        content = cache.read(PLAN_KIND, key)
-        if content is None:
-            found = tuple(planner.find(shape, config, threads, dict(fixed), quick))
-            cache.write(PLAN_KIND, key, candidates_to_json(found))
-        else:
-            found = candidates_from_json(content, planner.plan_type)
-    if len(_known) >= _MAX_KNOWN:
-        del _known[next(iter(_known))]
-    _known[known] = found
-    return found
+        cache.write(PLAN_KIND, key, candidates_to_json(found))
+        return found
+    return candidates_from_json(content, planner.plan_type)

@@ -15,7 +15,7 @@ from accel.cli.declared_options import json_option, seed_option, set_option
 @seed_option
 @set_option("timing")
 @json_option
-@runs("accel.cli.diff:diff", multiplies=False)
+@runs("accel.cli.diff:diff")
 def diff() -> None:
     """Compare two runs, and explain the difference.
 
