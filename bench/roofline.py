@@ -17,7 +17,7 @@ import accel
 from accel.base.errors import AccelError
 from accel.base.records import as_dict
 from accel.benchmarks import NETWORKS, Layer, default_epilogue, layers_of
-from accel.compiler.mappings.cycle_bound import least_cycles
+from accel.compiler.mappings.cycle_bound import lower_bound
 from accel.compiler.mappings.mapping_choice import find_mapping
 from accel.core.config import Config
 
@@ -98,7 +98,7 @@ def _point(
         print(f"{machine}: {network} {layer.name}: {error}", file=sys.stderr)
         return None
     bound = result.slot_bound_cycles or 0.0
-    least = least_cycles(find_mapping(workload, result.image.mapping).workload, config)
+    least = lower_bound(find_mapping(workload, result.image.mapping).workload, config).cycles
     return Point(
         machine=machine,
         network=network,

@@ -1,7 +1,8 @@
 """Mappings of layers whose data the host packs."""
 
+from accel.compiler.mappings.cycle_bound import LowerBound
 from accel.compiler.mappings.mapping import AUTO, PLAIN
-from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
+from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping, least_mapped
 from accel.core.config import Config
 from accel.graph.elementwise_operators import SAME_BYTES
 from accel.graph.graph import Graph
@@ -12,8 +13,16 @@ _DATA = "data"
 
 
 def choose_layer_mapping(graph: Graph, layer: LoweredLayer, config: Config) -> MappingChoice:
-    mapping = AUTO if host_packs_data(graph, layer) else PLAIN
-    return choose_mapping(layer.workload(), config, mapping=mapping, keep_results=True)
+    return choose_mapping(layer.workload(), config, mapping=_mapping(graph, layer), keep_results=True)
+
+
+def least_of_layer(graph: Graph, layer: LoweredLayer, config: Config) -> LowerBound:
+    """Return a lower bound of what :func:`choose_layer_mapping` can find."""
+    return least_mapped(layer.workload(), config, mapping=_mapping(graph, layer), keep_results=True)
+
+
+def _mapping(graph: Graph, layer: LoweredLayer) -> str:
+    return AUTO if host_packs_data(graph, layer) else PLAIN
 
 
 def host_packs_data(graph: Graph, layer: LoweredLayer) -> bool:

@@ -292,7 +292,8 @@ def _savings(program: NetworkProgram) -> str:
     )
     note = (
         "Savings are the predicted cycles of the nodes run one by one, minus the predicted cycles of the "
-        "fused layer. Each layer is predicted in isolation, and the host's speed is an assumption. All "
+        "fused layer. Layers without a search for plans have a lower bound instead. Each layer is predicted "
+        "in isolation, and the host's speed is an assumption. All "
         f"fusions together save {total_savings(program.choices)}."
     )
     return f'<p class="faint">{note}</p>' + table(headings, rows)
@@ -309,8 +310,8 @@ def _savings_row(choice: FusionChoice) -> tuple[str, ...] | None:
         escape(", ".join(chosen.stages)),
         f"{chosen.cost.cycles:,}",
         "" if second is None else escape(", ".join(second.stages)),
-        "" if second is None or second.cost is None else f"{second.cost.cycles:,}",
-        f"{saved.cycles:,}",
+        "" if second is None or second.cost is None else second.cost.cycles_text,
+        saved.cycles_text,
         f"{saved.host_cycles:,}",
         f"{saved.nbytes:,}",
     )

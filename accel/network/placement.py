@@ -134,8 +134,8 @@ def place(
         )
     chooser = FusionChooser(graph, machine.config, approximate=approximate)
     compiler = _LayerCompiler(graph, machine, measure, records)
+    chooser.search_plans(groups, jobs)
     if jobs > 1:
-        chooser.search_plans(groups, jobs)
         options = [option for group in groups for option in chooser.choose(group)[0]]
         compiler.prepare([option.layer for option in options if option.layer is not None], jobs)
     parts: dict[str, NetworkPart] = {}

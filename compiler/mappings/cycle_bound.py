@@ -1,8 +1,8 @@
-"""A lower bound on the cycles of a layer, for any plan.
+"""A lower bound on the cycles and read bytes of a layer, for any plan.
 
-The bound is the longest of three times: the slots of the compute unit, the bytes of all loaded tensors, each
-once as it lies in DRAM, and the stored bytes at the pace of the store unit's lanes. The times until the first
-operands arrive and after the last result are added.
+The bound on cycles is the longest of three times: the slots of the compute unit, the bytes of all loaded
+tensors, each once as it lies in DRAM, and the stored bytes at the pace of the store unit's lanes. The times
+until the first operands arrive and after the last result are added.
 """
 
 from __future__ import annotations
@@ -24,22 +24,32 @@ from accel.core.config import Config
 from accel.core.timing_rules import REQUEST_STARTUP, compute_depth, store_depth
 
 
+class LowerBound(NamedTuple):
+    """``read_bytes`` are those of inputs and weights."""
+
+    cycles: float
+    read_bytes: float
+
+
 class _Work(NamedTuple):
-    """The least work: output blocks, bytes to load, and slots after the first load."""
+    """The least work: output blocks, bytes of inputs and weights, other bytes to load, and slots after the
+    first load."""
 
     outputs: int
-    load_bytes: float
+    operand_bytes: float
+    other_bytes: float
     slots: float
 
 
-def least_cycles(workload: Workload, config: Config) -> float:
+def lower_bound(workload: Workload, config: Config) -> LowerBound:
     shape = planner_of(workload).features(workload, config)
     work = _pool_work(shape, config) if isinstance(shape, PoolShape) else _sum_work(shape, config)
     pace = 1.0 if isinstance(shape, PoolShape) else shape.store_pace(config)
     store = work.outputs * config.out_element_bytes * pace / config.bus_bytes
     first = first_instruction_cycle(config) + REQUEST_STARTUP + config.read_latency
     last = compute_depth(config) + REQUEST_STARTUP + store_depth(config) + config.write_latency
-    return first + max(work.slots, work.load_bytes / config.bus_bytes, store) + last
+    load = (work.operand_bytes + work.other_bytes) / config.bus_bytes
+    return LowerBound(first + max(work.slots, load, store) + last, work.operand_bytes)
 
 
 def _pool_work(shape: PoolShape, config: Config) -> _Work:
@@ -55,7 +65,7 @@ def _pool_work(shape: PoolShape, config: Config) -> _Work:
     early_resets = 0 if overwrites(config) else min(elements, config.acc_depth)
     slots = shape.slots + elements * min(load, product) - early_resets
     outputs = shape.batches * shape.channels * height * width
-    return _Work(outputs, elements * config.out_element_bytes, slots)
+    return _Work(outputs, elements * config.out_element_bytes, 0.0, slots)
 
 
 def _sum_work(shape: object, config: Config) -> _Work:
@@ -63,14 +73,14 @@ def _sum_work(shape: object, config: Config) -> _Work:
     assert isinstance(shape, SumShape)
     weights = shape.groups * shape.channels * shape.depth * _used_taps(shape) if shape.has_weights else 1
     inputs = shape.groups * (shape.channels if shape.is_diagonal else shape.depth) * _used_pixels(shape)
-    load = inputs * config.inp_element_bytes + weights * config.wgt_element_bytes
-    load += shape.residual_blocks * config.out_element_bytes
+    operands = inputs * config.inp_element_bytes + weights * config.wgt_element_bytes
+    others = shape.residual_blocks * config.out_element_bytes
     if shape.epilogue_in_store:
-        load += shape.bias_blocks * config.par_element_bytes
+        others += shape.bias_blocks * config.par_element_bytes
     elif shape.has_bias:
-        load += shape.bias_blocks * config.acc_element_bytes
+        others += shape.bias_blocks * config.acc_element_bytes
     early_resets = shape.reset_passes * min(shape.output_blocks, config.acc_depth)
-    return _Work(shape.output_blocks, load, shape.slots - early_resets)
+    return _Work(shape.output_blocks, operands, others, shape.slots - early_resets)
 
 
 def _tap_positions(outputs: int, taps: int, stride: int, dilation: int) -> IntArray:

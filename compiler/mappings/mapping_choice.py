@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from accel.base.errors import ScheduleError
 from accel.compiler.mappings.convolution_mappings import find_window_mapping, window_mappings
+from accel.compiler.mappings.cycle_bound import LowerBound, lower_bound
 from accel.compiler.mappings.mapping import (
     AUTO,
     PLAIN,
@@ -119,6 +120,20 @@ def choose_mapping(
     return MappingChoice(
         mapping=chosen, candidates=candidates, compared=(_compare(chosen, config, candidates), *ranked)
     )
+
+
+def least_mapped(
+    workload: Workload, config: Config, *, mapping: str = AUTO, keep_results: bool = False
+) -> LowerBound:
+    """Return a lower bound of what :func:`choose_mapping` can find with these arguments."""
+    if needs_padding(workload, config):
+        return lower_bound(padded_product(workload, config).workload, config)
+    mappings = [plain_mapping(workload) if mapping == AUTO else find_mapping(workload, mapping)]
+    if mapping == AUTO:
+        others = _other_mappings(workload, config)
+        mappings += [one for one in others if one.keeps_output_layout or not keep_results]
+    bounds = [lower_bound(one.workload, config) for one in mappings]
+    return LowerBound(*map(min, zip(*bounds, strict=True)))
 
 
 def find_mapping(workload: Workload, name: str) -> OperatorMapping:

@@ -8,7 +8,7 @@ from accel.compiler.plans.conv_space import conv_space, fitting_plans, smallest_
 from accel.compiler.plans.pipeline_model import predict
 from accel.compiler.plans.plan_candidate import Candidate, Prediction, check_threads_fit
 from accel.compiler.plans.plan_enumeration import all_candidates
-from accel.compiler.plans.plan_search import merge_rankings, search
+from accel.compiler.plans.plan_search import MAX_ESTIMATE, merge_rankings, search
 from accel.compiler.plans.plan_space import default_thread_counts
 from accel.compiler.plans.planner import Blocks, Planner, TileSide
 from accel.compiler.plans.tile_sizes import TileSizes
@@ -26,7 +26,8 @@ def conv_candidates(
     """See ``Planner.find``."""
     rankings = []
     for variant in shape.residual_variants():
-        table = fitting_plans(variant, config, threads, fixed, default_thread_counts(quick=quick))
+        counts = default_thread_counts(quick=quick)
+        table = fitting_plans(variant, config, threads, fixed, counts, MAX_ESTIMATE)
         if len(table.rows):
             rankings.append(search(conv_space(variant, config, fixed), table, threads, quick=quick))
     if not rankings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -77,9 +78,11 @@ def fitting_plans(
     threads: int | None,
     fixed: Blocks | None = None,
     thread_counts: Sequence[int] = THREAD_COUNTS,
+    max_estimate: float = math.inf,
 ) -> PlanTable:
+    """See :func:`enumerate_plans`."""
     space = conv_space(shape, config, fixed)
-    return enumerate_plans(space, _tile_sizes(shape, fixed or {}), threads, thread_counts)
+    return enumerate_plans(space, _tile_sizes(shape, fixed or {}), threads, thread_counts, max_estimate)
 
 
 def smallest_conv_needs(shape: ConvShape, config: Config) -> dict[str, int]:

@@ -11,7 +11,7 @@ from accel.compiler.plans.pipeline_model import predict
 from accel.compiler.plans.plan_arrays import BoolArray
 from accel.compiler.plans.plan_candidate import Candidate, Prediction, check_threads_fit
 from accel.compiler.plans.plan_enumeration import all_candidates
-from accel.compiler.plans.plan_search import merge_rankings, search
+from accel.compiler.plans.plan_search import MAX_ESTIMATE, merge_rankings, search
 from accel.compiler.plans.plan_space import (
     PlanSpace,
     default_thread_counts,
@@ -51,7 +51,8 @@ def gemm_candidates(
     tile_sizes = _tile_sizes(shape, given)
     rankings = []
     for space in spaces:
-        table = enumerate_plans(space, tile_sizes | _SINGLE, threads, default_thread_counts(quick=quick))
+        counts = default_thread_counts(quick=quick)
+        table = enumerate_plans(space, tile_sizes | _SINGLE, threads, counts, MAX_ESTIMATE)
         if len(table.rows):
             rankings.append(search(space, table, threads, quick=quick))
     return merge_rankings(rankings)

@@ -32,7 +32,7 @@ _ESTIMATED_PER_KIND = 5
 resident."""
 _ESTIMATED_BEST = 128
 """Plans of any kind that are predicted in addition."""
-_MAX_ESTIMATE = 1.5
+MAX_ESTIMATE = 1.5
 """Plans with estimates above this multiple of the least are not predicted. In 410 searches, the fastest had
 at most 1.3 times the least."""
 _PREDICTED_BEST = 40
@@ -137,7 +137,7 @@ def _best_estimated(
     for table in kinds:
         sizes = space.sizes(table)
         cycles = estimate_cycles(sizes)
-        near = np.flatnonzero(cycles <= cycles.min() * _MAX_ESTIMATE)
+        near = np.flatnonzero(cycles <= cycles.min() * MAX_ESTIMATE)
         some = table.take(near)
         best = _best_of_each_kind(some, cycles[near], sizes.instructions()[near], per_kind, overall)
         found.append(PlanTable.from_rows(list(dict.fromkeys(some.take(best).to_rows()))))

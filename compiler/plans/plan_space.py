@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic
 
 import numpy as np
 from msgspec import Struct
 
+from accel.compiler.plans.cycle_estimate import estimate_cycles
 from accel.compiler.plans.operand_traffic import OperandTraffic
 from accel.compiler.plans.pipeline_model import Predictions, predict
 from accel.compiler.plans.plan_arrays import BoolArray
@@ -54,18 +56,32 @@ class PlanSpace(Struct, Generic[PlanT], frozen=True, kw_only=True):
     def predict(self, table: PlanTable, max_steps: int = MAX_STEPS) -> Predictions:
         return predict(TileStepModel(self.shape, self.config, table), max_steps)
 
-    def fitting(self, table: PlanTable, threads: int | None, min_accumulators: int = 0) -> PlanTable:
+    def fitting(
+        self,
+        table: PlanTable,
+        threads: int | None,
+        min_accumulators: int = 0,
+        max_estimate: float = math.inf,
+    ) -> PlanTable:
         """Return those plans that fit, pay and have a schedule, possibly with duplicates.
 
-        A plan whose loop has fewer iterations than threads gets one thread for each iteration. ``threads`` is
-        the requested number, all with work, or None for any. ``min_accumulators`` counts those of all
-        threads.
+        A plan whose loop has fewer iterations than threads gets one thread for each iteration.
+
+        Args:
+            threads: the requested number, all with work, or None for any.
+            min_accumulators: those of all threads.
+            max_estimate: omit plans whose estimate exceeds this multiple of the least. It is for plans
+                without resident operands.
         """
         sizes = self.sizes(table)
         chosen = sizes.has_work_for_threads(threads) & self.has_schedule(sizes) & sizes.buffers_fit()
         if min_accumulators:
             chosen = chosen & (table.threads * sizes.tile_accumulators >= min_accumulators)
-        found = table._replace(threads=np.minimum(table.threads, sizes.threaded_iterations)).select(chosen)
+        table = table._replace(threads=np.minimum(table.threads, sizes.threaded_iterations))
+        if max_estimate < math.inf:  # a table that broadcasts takes less time than its plans
+            cycles = np.where(chosen, estimate_cycles(self.sizes(table)), math.inf)
+            chosen = chosen & (cycles <= cycles.min(initial=math.inf) * max_estimate)
+        found = table.select(chosen)
         if not found.resident.any():
             return found
         sizes = self.sizes(found)
@@ -103,10 +119,12 @@ def enumerate_plans(
     tile_sizes: Mapping[str, Sequence[int]],
     threads: int | None,
     thread_counts: Sequence[int] = THREAD_COUNTS,
+    max_estimate: float = math.inf,
 ) -> PlanTable:
     """Return all plans with given tile sizes that fit and pay.
 
-    ``threads`` is the requested number of virtual threads, or None for those in ``thread_counts``.
+    ``threads`` is the requested number of virtual threads, or None for those in ``thread_counts``. Of plans
+    without resident operands, only those whose estimate is at most this multiple of the least are returned.
     """
     *of_tiles, batches = (
         tile_sizes[name] for name in ("channels", "rows", "columns", "depth", "kernel_rows", "batches")
@@ -138,7 +156,8 @@ def enumerate_plans(
         table = resident_tiles._replace(
             threads=count, thread_axis=axis, outer=outer, resident=resident, prefetch=prefetch
         )
-        tables.append(space.fitting(table, threads, min_accumulators if is_resident else 0))
+        limits = (min_accumulators, math.inf) if is_resident else (0, max_estimate)
+        tables.append(space.fitting(table, threads, *limits))
     return PlanTable.concatenate(tables)
 
 

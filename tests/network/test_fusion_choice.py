@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from accel.core.config import load_config
-from accel.network import predicted_cost
+from accel.network import fusion_choice, predicted_cost
+from accel.network.cost import Cost
 from accel.network.fusion_candidates import fusion_groups
 from accel.network.fusion_choice import FusionChooser
 from accel.network.fusion_report import total_savings
@@ -78,6 +79,49 @@ def test_the_convolution_with_the_cheaper_sum_fuses_it() -> None:
         ("Conv", "Conv", "Add on the host"),
     }
     assert sum(one.stages == ("Conv", "Conv + Add") for one in choice.alternatives) == 2
+
+
+def _joined_network() -> Network:
+    """Return a network with two pairs of convolutions whose results are added."""
+    small = Small((1, 32, 12, 12))
+    small.conv("x", "a", 32, 3, pad=1)
+    small.conv("a", "b", 32, 1)
+    small.conv("x", "c", 32, 1)
+    small.add("b", "c", "d")
+    small.conv("d", "e", 48, 3, stride=2, pad=1)
+    small.conv("d", "f", 48, 1, stride=2)
+    small.add("e", "f", "g")
+    return Network(graph=small.graph("g"))
+
+
+@pytest.mark.parametrize("network", [Network(graph=residual_network()), _joined_network()])
+def test_plans_are_searched_only_for_alternatives_that_may_be_the_best(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = network.build(MACHINE)
+    searched: list[object] = []
+
+    def cost_by_plans(*arguments: object) -> Cost:
+        searched.append(arguments)
+        return predicted_cost.machine_cost(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fusion_choice, "least_machine_cost", cost_by_plans)
+    of_all = network.build(MACHINE)
+    assert searched
+    assert [part.fused.operators() for part in program.parts] == [
+        part.fused.operators() for part in of_all.parts
+    ]
+    bounds = 0
+    for choice, exact in zip(program.choices, of_all.choices, strict=True):
+        costs = sorted((one.stages, one.cost.cycles) for one in exact.alternatives if one.cost is not None)
+        some = sorted((one.stages, one.cost.cycles) for one in choice.alternatives if one.cost is not None)
+        assert all(bound <= cycles for (_, bound), (_, cycles) in zip(some, costs, strict=True))
+        assert choice.alternatives[0].cost == exact.alternatives[0].cost
+        assert choice.saved.cycles <= exact.saved.cycles
+        bounds += sum(one.cost is not None and one.cost.is_bound for one in choice.alternatives)
+    assert bounds
+    assert "at least" in choices_text(program)
+    assert "at least" not in choices_text(of_all)
 
 
 def test_networks_without_fusion_take_more_cycles() -> None:
