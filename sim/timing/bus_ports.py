@@ -155,15 +155,18 @@ class ReadPort(PeriodicState):
         return floor - base, *(relative_cycle(last, floor - 1, base) for last in recent)
 
     def next_grant(self) -> int:
-        return max(self._next_grant, min(requester.request for requester in self._requesters))
+        request = min([requester.request for requester in self._requesters])
+        return request if request > self._next_grant else self._next_grant
 
     def grant(self, cycle: int, end: int) -> None:
         """Grant one unit's bursts from ``cycle`` until another has priority, at most up to ``end``."""
         for requester in self._requesters:
-            if requester.request <= cycle:
+            request = requester.request
+            if request <= cycle:
                 requester.on_granted(self._grant_bursts(cycle, end, requester))
                 return
-            end = min(end, requester.request - 1)
+            if request <= end:
+                end = request - 1
 
     def _grant_bursts(self, cycle: int, end: int, requester: Requester) -> int:
         log, lasts = requester.log, self._lasts

@@ -80,11 +80,11 @@ class TimingKernel:
         self._is_awake[unit] = True
 
     def run_units(self) -> None:
-        awake = self._is_awake
+        awake, callbacks = self._is_awake, self._callbacks
         while True in awake:
             unit = awake.index(True)
             awake[unit] = False
-            self._callbacks[unit]()
+            callbacks[unit]()
 
     def reaches(self, cycle: int) -> bool:
         """Whether ``cycle`` is known and not after the horizon or the earliest error."""
@@ -105,10 +105,11 @@ class TimingKernel:
         unknown."""
         for counter in timing.pops:
             tokens = self.counters[counter]
-            number = len(tokens.pops)
-            if number == len(tokens.pushes):
+            number, pushes = len(tokens.pops), tokens.pushes
+            if number == len(pushes):
                 return NEVER
-            cycle = max(cycle, tokens.pushes[number] + 1)
+            if pushes[number] >= cycle:
+                cycle = pushes[number] + 1
         return cycle
 
     def start(self, timing: InstructionTiming, cycle: int) -> None:

@@ -78,24 +78,28 @@ def simulate_timing(
 def _run(
     kernel: TimingKernel,
     port: ReadPort,
-    pad_writers: Sequence[PadWriter],
+    pad_writers: tuple[PadWriter, PadWriter],
     fetch: FetchUnit,
     fast_forward: FastForward,
 ) -> None:
     """Simulate to the end or the horizon. When no unit can proceed, take the earliest read grant or
     completion of pad words: all unknown events are later."""
+    of_loads, of_compute = pad_writers
     while True:
         kernel.run_units()
         if fetch.granted == fast_forward.next_check:
             fast_forward.check()
         grant = port.next_grant()
-        writer = min(pad_writers, key=lambda writer: writer.completion)
-        if not kernel.reaches(min(grant, writer.completion)):
-            return
-        if writer.completion <= grant:
+        writer = of_compute if of_compute.completion < of_loads.completion else of_loads
+        completion = writer.completion
+        if completion <= grant:
+            if not kernel.reaches(completion):
+                return
             writer.complete_first()
         else:
-            port.grant(grant, writer.completion)
+            if not kernel.reaches(grant):
+                return
+            port.grant(grant, completion)
 
 
 def _last_cycle(columns: InstructionCycles, logs: Sequence[BurstLog], config: Config) -> int:
