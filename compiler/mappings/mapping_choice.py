@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -45,11 +45,16 @@ _TIE_SHARE = 0.02
 """Mappings whose cycles differ by less are equal. The smaller input wins."""
 
 
+_PROMISING_FACTOR = 1.2
+"""Plans take at most this multiple of the bound, in most cases."""
+
+
 class ComparedMapping(Struct, frozen=True, kw_only=True):
     """A mapping that was considered.
 
     Attributes:
-        predicted_cycles: cycles of its best plan, or None if no plan fits or the bound excludes it.
+        predicted_cycles: cycles of its best plan, or None if no plan fits or the bound excludes it. Also the
+            plain mapping can be excluded, if another one saves enough.
         data_bytes, factor: as in ``OperatorMapping``.
     """
 
@@ -103,18 +108,23 @@ def choose_mapping(
         plans = find_candidates(named.workload, config, threads, tile, quick=quick)
         return MappingChoice(mapping=named, candidates=plans, compared=(_compare(named, config, plans),))
     plain = plain_mapping(workload)
-    planned: list[_Planned] = [(plain, find_candidates(workload, config, threads, tile, quick=quick))]
-    excluded: list[OperatorMapping] = []
     others = [] if tile else list(_other_mappings(workload, config))
     others = [one for one in others if one.keeps_output_layout or not keep_results]
-    for one in sorted(others, key=lambda one: (_bound(one, config), one.data_bytes)):
-        plans = _plans_if_promising(one, planned, config, threads, quick=quick)
+    others.sort(key=lambda one: (_bound(one, config), one.data_bytes))
+    usual = _Usual(plain, [], _bound(plain, config))
+    if not others or not _saves_surely(others[0], usual, config, threads, quick=quick):
+        plans = find_candidates(workload, config, threads, tile, quick=quick)
+        usual = _Usual(plain, plans, plans[0].prediction.cycles)
+    planned: list[_Planned] = []
+    excluded: list[OperatorMapping] = []
+    for one in others:
+        plans = _plans_if_promising(one, planned, usual, config, threads, quick=quick)
         if plans:
             planned.append((one, plans))
         else:
             excluded.append(one)
-    chosen, candidates = _best(planned)
-    compared = [_compare(one, config, plans) for one, plans in planned if one is not chosen]
+    chosen, candidates = _best(planned, usual)
+    compared = [_compare(one, config, plans) for one, plans in [*planned, usual[:2]] if one is not chosen]
     compared += [_compare(one, config, []) for one in excluded]
     ranked = sorted(compared, key=lambda one: one.predicted_cycles or one.least_cycles)
     return MappingChoice(
@@ -150,14 +160,41 @@ def _other_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapp
         yield from (one for one in enumerate_mappings(workload, config) if not one.is_plain)
 
 
+class _Usual(NamedTuple):
+    """The plain mapping. Its cycles are a bound if no plans were searched."""
+
+    mapping: OperatorMapping
+    plans: list[Candidate[Any]]
+    cycles: float
+
+
+def _saves_surely(
+    mapping: OperatorMapping, usual: _Usual, config: Config, threads: int | None, *, quick: bool
+) -> bool:
+    """Return whether a mapping and its ties are chosen whatever the plain one's plans are."""
+    limit = usual.cycles * (1 - _MIN_SAVING) / (1 + _TIE_SHARE)
+    if _bound(mapping, config) * _PROMISING_FACTOR > limit:
+        return False
+    try:
+        return find_candidates(mapping.workload, config, threads, quick=quick)[0].prediction.cycles <= limit
+    except ScheduleError:
+        return False
+
+
 def _plans_if_promising(
-    mapping: OperatorMapping, planned: list[_Planned], config: Config, threads: int | None, *, quick: bool
+    mapping: OperatorMapping,
+    planned: list[_Planned],
+    usual: _Usual,
+    config: Config,
+    threads: int | None,
+    *,
+    quick: bool,
 ) -> list[Candidate[Any]]:
     bound = _bound(mapping, config)
-    if bound > _cycle_limit(mapping, planned):
+    if bound > _cycle_limit(mapping, usual):
         return []
     smaller = [
-        one.data_bytes for one, plans in planned[1:] if bound > plans[0].prediction.cycles * (1 - _TIE_SHARE)
+        one.data_bytes for one, plans in planned if bound > plans[0].prediction.cycles * (1 - _TIE_SHARE)
     ]
     if smaller and mapping.data_bytes >= min(smaller):
         return []
@@ -167,18 +204,17 @@ def _plans_if_promising(
         return []
 
 
-def _cycle_limit(mapping: OperatorMapping, planned: list[_Planned]) -> float:
-    plain, plans = planned[0]
-    saving = _MIN_SAVING_IF_SMALLER if mapping.data_bytes < plain.data_bytes else _MIN_SAVING
-    return plans[0].prediction.cycles * (1 - saving)
+def _cycle_limit(mapping: OperatorMapping, usual: _Usual) -> float:
+    is_smaller = mapping.data_bytes < usual.mapping.data_bytes
+    return usual.cycles * (1 - (_MIN_SAVING_IF_SMALLER if is_smaller else _MIN_SAVING))
 
 
-def _best(planned: list[_Planned]) -> _Planned:
+def _best(planned: list[_Planned], usual: _Usual) -> _Planned:
     saving = [
-        (one, plans) for one, plans in planned[1:] if plans[0].prediction.cycles <= _cycle_limit(one, planned)
+        (one, plans) for one, plans in planned if plans[0].prediction.cycles <= _cycle_limit(one, usual)
     ]
     if not saving:
-        return planned[0]
+        return usual.mapping, usual.plans
     limit = min(plans[0].prediction.cycles for _, plans in saving) * (1 + _TIE_SHARE)
     ties = [(one, plans) for one, plans in saving if plans[0].prediction.cycles <= limit]
     return min(ties, key=lambda tie: tie[0].data_bytes)

@@ -12,6 +12,7 @@ from accel.base.records import replace
 from accel.compiler.expr.expression_data import expression_from_data, expression_to_data
 from accel.compiler.expr.numpy_reference import evaluate
 from accel.compiler.expr.random_inputs import random_inputs
+from accel.compiler.mappings import mapping_choice
 from accel.compiler.mappings.convolution_mappings import find_window_mapping, window_mappings
 from accel.compiler.mappings.mapping import PLAIN, workload_tensors
 from accel.compiler.mappings.mapping_choice import choose_mapping
@@ -146,6 +147,21 @@ def test_a_smaller_input_needs_less_saving() -> None:
     assert taken is not None
     assert usual is not None
     assert 0.9 < taken / usual < 0.95
+
+
+@pytest.mark.parametrize("machine", ["vta", "gemm8x8", "ecp5-int8"])
+def test_a_bound_of_the_plain_mapping_changes_no_choice(
+    machine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, layers = accel.machine(machine).config, [accel.conv2d(**one) for one in LAYERS.values()]
+    layers.append(accel.conv2d(1, 3, 40, 40, 24, 5, stride=2, shift=6))
+    choices = [choose_mapping(one, config) for one in layers]
+    monkeypatch.setattr(mapping_choice, "_saves_surely", lambda *_, **__: False)
+    without = [choose_mapping(one, config) for one in layers]
+    assert [one.mapping.name for one in choices] == [one.mapping.name for one in without]
+    assert [one.candidates for one in choices] == [one.candidates for one in without]
+    plain = [next(way for way in one.compared if way.name == PLAIN) for one in choices]
+    assert any(way.predicted_cycles is None for way in plain)
 
 
 @pytest.mark.parametrize(
