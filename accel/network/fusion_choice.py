@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from accel.base.errors import ScheduleError, ShapeError
 from accel.base.forked_tasks import run_tasks
+from accel.base.records import replace
 from accel.compiler.operators.default_schedule import planner_of
 from accel.compiler.plans.planner import PlanKey, known_plans, remember_plans
 from accel.core.config import Config
@@ -180,8 +181,10 @@ class FusionChooser:
             features = planner_of(workload).features(workload, self._config)
             form: Hashable = layer.operator, features, host_packs_data(self._graph, layer)
             is_searched = form in self._searched
-            find_cost = machine_cost if is_searched else least_machine_cost
-            cost = find_cost(self._graph, fused, layer, self._config)
+            cost = least_machine_cost(self._graph, fused, layer, self._config)
+            if is_searched:
+                predicted = machine_cost(self._graph, fused, layer, self._config)
+                cost = replace(predicted, cycles=max(predicted.cycles, cost.cycles))
         except (NotOnMachine, ScheduleError, ShapeError) as error:
             return _Placements(options=_on_host(fused, str(error)), unsupported=str(error))
         options = [PlacementOption(fused=fused, layer=layer)]
