@@ -43,8 +43,6 @@ _MIN_SAVING_IF_SMALLER = 0.05
 """The same for a mapping with fewer input bytes than the plain one."""
 _TIE_SHARE = 0.02
 """Mappings whose cycles differ by less are equal. The smaller input wins."""
-
-
 _PROMISING_FACTOR = 1.2
 """Plans take at most this multiple of the bound, in most cases."""
 
@@ -99,17 +97,12 @@ def choose_mapping(
         keep_results: whether to consider only mappings that do not change the output's layout in DRAM.
         quick: see ``plan_search``.
     """
-    is_padded = needs_padding(workload, config)
-    if mapping != AUTO or is_padded:
-        if is_padded and mapping in (AUTO, PLAIN, PADDED):
-            named = padded_product(workload, config)
-        else:
-            named = find_mapping(workload, mapping)
+    named = _only_mapping(workload, config, mapping)
+    if named is not None:
         plans = find_candidates(named.workload, config, threads, tile, quick=quick)
         return MappingChoice(mapping=named, candidates=plans, compared=(_compare(named, config, plans),))
     plain = plain_mapping(workload)
-    others = [] if tile else list(_other_mappings(workload, config))
-    others = [one for one in others if one.keeps_output_layout or not keep_results]
+    others = [] if tile else list(_other_mappings(workload, config, keep_results=keep_results))
     others.sort(key=lambda one: (_bound(one, config), one.data_bytes))
     usual = _Usual(plain, [], _bound(plain, config))
     if not others or not _saves_surely(others[0], usual, config, threads, quick=quick):
@@ -136,14 +129,19 @@ def least_mapped(
     workload: Workload, config: Config, *, mapping: str = AUTO, keep_results: bool = False
 ) -> LowerBound:
     """Return a lower bound of what :func:`choose_mapping` can find with these arguments."""
-    if needs_padding(workload, config):
-        return lower_bound(padded_product(workload, config).workload, config)
-    mappings = [plain_mapping(workload) if mapping == AUTO else find_mapping(workload, mapping)]
-    if mapping == AUTO:
-        others = _other_mappings(workload, config)
-        mappings += [one for one in others if one.keeps_output_layout or not keep_results]
+    named = _only_mapping(workload, config, mapping)
+    if named is not None:
+        return lower_bound(named.workload, config)
+    mappings = plain_mapping(workload), *_other_mappings(workload, config, keep_results=keep_results)
     bounds = [lower_bound(one.workload, config) for one in mappings]
     return LowerBound(*map(min, zip(*bounds, strict=True)))
+
+
+def _only_mapping(workload: Workload, config: Config, mapping: str) -> OperatorMapping | None:
+    """Return None if there is a choice."""
+    if needs_padding(workload, config) and mapping in (AUTO, PLAIN, PADDED):
+        return padded_product(workload, config)
+    return None if mapping == AUTO else find_mapping(workload, mapping)
 
 
 def find_mapping(workload: Workload, name: str) -> OperatorMapping:
@@ -154,10 +152,12 @@ def find_mapping(workload: Workload, name: str) -> OperatorMapping:
     return plain_mapping(workload)
 
 
-def _other_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapping]:
+def _other_mappings(workload: Workload, config: Config, *, keep_results: bool) -> Iterator[OperatorMapping]:
     if workload.name in _MAPPED:
         enumerate_mappings, _ = _MAPPED[workload.name]
-        yield from (one for one in enumerate_mappings(workload, config) if not one.is_plain)
+        for one in enumerate_mappings(workload, config):
+            if not one.is_plain and (one.keeps_output_layout or not keep_results):
+                yield one
 
 
 class _Usual(NamedTuple):

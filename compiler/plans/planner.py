@@ -153,32 +153,26 @@ def _find(
     """Keep candidates in memory, because networks repeat layers."""
     key = planner.find, shape, config, threads, fixed, quick
     if key not in _known:
-        remember_plans({key: _search_or_read(planner, shape, config, threads, fixed, quick)})
+        remember_plans({key: _search_or_read(key, planner.plan_type)})
     return _known[key]
 
 
-def _search_or_read(
-    planner: Planner[Any, Any],
-    shape: Hashable,
-    config: Config,
-    threads: int | None,
-    fixed: frozenset[tuple[str, int]],
-    quick: bool,
-) -> tuple[Candidate[Any], ...]:
+def _search_or_read(wanted: PlanKey, plan_type: type[PlanT] | None) -> tuple[Candidate[PlanT], ...]:
     """Cache candidates on disk, because users compile again. Quick searches cover many machines, and stay in
     memory."""
+    find, shape, config, threads, fixed, quick = wanted
     cache = None if quick else result_cache()
-    if cache is None or planner.plan_type is None:
-        return tuple(planner.find(shape, config, threads, dict(fixed), quick))
+    if cache is None or plan_type is None:
+        return tuple(find(shape, config, threads, dict(fixed), quick))
     key = cache_key(
-        f"{planner.find.__module__}.{planner.find.__qualname__}",
+        f"{find.__module__}.{find.__qualname__}",
         repr(shape),
         json.dumps(config.to_dict(), sort_keys=True),
         repr((threads, sorted(fixed))),
     )
     content = cache.read(PLAN_KIND, key)
     if content is None:
-        found = tuple(planner.find(shape, config, threads, dict(fixed), quick))
+        found = tuple(find(shape, config, threads, dict(fixed), quick))
         cache.write(PLAN_KIND, key, candidates_to_json(found))
         return found
-    return candidates_from_json(content, planner.plan_type)
+    return candidates_from_json(content, plan_type)

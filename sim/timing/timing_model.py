@@ -92,13 +92,11 @@ def _run(
         grant = port.next_grant()
         writer = of_compute if of_compute.completion < of_loads.completion else of_loads
         completion = writer.completion
+        if not kernel.reaches(grant if grant < completion else completion):
+            return
         if completion <= grant:
-            if not kernel.reaches(completion):
-                return
             writer.complete_first()
         else:
-            if not kernel.reaches(grant):
-                return
             port.grant(grant, completion)
 
 
